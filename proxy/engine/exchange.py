@@ -27,7 +27,7 @@ from .waiting_room import Ticket
 from .work import Leaving, Phase, Work, Writing
 
 if TYPE_CHECKING:
-    from proxy.backends.connection import BackendConnection
+    from proxy.backends.connection import Answer, BackendConnection
     from proxy.load import Load
     from proxy.session.state import Session
     from rewriter.env import Env
@@ -81,6 +81,7 @@ class Exchange(ABC):
         "named",
         "observe_after",
         "phase",
+        "pieces",
         "plan",
         "queued",
         "reading",
@@ -119,6 +120,7 @@ class Exchange(ABC):
         self.transport = None  # type: ignore[assignment]  # set by connection_made
         self.session = None  # type: ignore[assignment]
         self.phase: Phase | None = None
+        self.pieces: Answer | None = None  # what a fan-out's replies are shown first; see `plain`
         self.ready = False  # the command phase, and no command at work
         self.attributes = False  # CLIENT_QUERY_ATTRIBUTES: they stand before the text of every COM_QUERY
         self.named = NOTHING  # those of the latest

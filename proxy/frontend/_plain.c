@@ -12,8 +12,9 @@ SLOTS(PLACE_OF)
 #define NAME_OF(name) PyObject *name_##name;
 NAMES(NAME_OF)
 
-PyObject *row_count_of_rows, *state_first, *state_done, *leaving_not;
+PyObject *row_count_of_rows, *leaving_not, *state_first, *state_rows, *state_done, *reader_rows, *reader_ended;
 PyObject *kind_of_selects, *kind_of_inserts, *text_by_id, *row_by_id, *nature_unread;
+PyObject *texts_by_host, *is_list, *union_all, *merge_of_all, *class_of_told, *loads_of;
 PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *no_bytes, *no_values;
 double unit, bounds[MOST_BOUNDS];
 Py_ssize_t bound_count, around_limit;
@@ -33,6 +34,23 @@ static int read_bounds(PyObject *given)
     return !PyErr_Occurred();
 }
 
+/* An object of a class, without its __init__: all of its slots are to be filled. */
+PyObject *make(int number)
+{
+    return classes[number]->tp_new(classes[number], no_values, NULL);
+}
+
+/* A named tuple of these values, without its constructor in Python. Takes `values`, a tuple of as many as it has. */
+PyObject *make_tuple(int number, PyObject *values)
+{
+    PyObject *args = PyTuple_Pack(1, values);
+    PyObject *made = args == NULL ? NULL : PyTuple_Type.tp_new(classes[number], args, NULL);
+
+    Py_DECREF(values);
+    Py_XDECREF(args);
+    return made;
+}
+
 /* The `kind` of a class of plans. */
 static int read_kind(int number, PyObject **kind)
 {
@@ -42,14 +60,32 @@ static int read_kind(int number, PyObject **kind)
     return found != NULL;
 }
 
-/* The classes by their names; RESULT_SET, FIRST, DONE and Leaving.NOT; UNIT and BUCKETS; text_by_id and row_by_id;
- * UNREAD; LONGEST. */
+/* Values that Python's code compares with, by the names that they have here. */
+#define VALUES(X) \
+    X(row_count_of_rows) X(leaving_not) X(state_first) X(state_rows) X(state_done) X(reader_rows) X(reader_ended) \
+    X(nature_unread) X(text_by_id) X(row_by_id) X(texts_by_host) X(is_list) X(union_all) X(merge_of_all) \
+    X(class_of_told) X(loads_of)
+
+static int read_values(PyObject *given)
+{
+#define READ_VALUE(name)                                             \
+    PyObject *value_##name = PyDict_GetItemString(given, #name);     \
+    if (value_##name == NULL) {                                      \
+        PyErr_SetString(PyExc_TypeError, "the value " #name " is missing"); \
+        return 0;                                                    \
+    }                                                                \
+    Py_XSETREF(name, Py_NewRef(value_##name));
+    VALUES(READ_VALUE)
+    return 1;
+}
+
+/* The classes by their names; the values by theirs; UNIT and BUCKETS; LONGEST. */
 static PyObject *bind(PyObject *module, PyObject *args)
 {
-    PyObject *given, *rows, *first, *done, *leaving, *limits, *binds, *places, *unread;
+    PyObject *given, *values, *limits;
 
-    if (!PyArg_ParseTuple(args, "O!OOOOdO!OOOn", &PyDict_Type, &given, &rows, &first, &done, &leaving, &unit,
-                          &PyTuple_Type, &limits, &binds, &places, &unread, &around_limit))
+    if (!PyArg_ParseTuple(args, "O!O!dO!n", &PyDict_Type, &given, &PyDict_Type, &values, &unit, &PyTuple_Type, &limits,
+                          &around_limit))
         return NULL;
     if (around_limit > MOST_AROUND) {
         PyErr_SetString(PyExc_ValueError, "longer statements than there is room for");
@@ -64,16 +100,8 @@ static PyObject *bind(PyObject *module, PyObject *args)
         Py_XSETREF(classes[one], (PyTypeObject *)Py_NewRef(class));
     }
 #define FIND(class, name) && find_slot(classes[NUMBER_##class], #name, &class##_##name)
-    if (!(1 SLOTS(FIND)) || !read_bounds(limits))
-        return NULL;
-    Py_XSETREF(row_count_of_rows, Py_NewRef(rows));
-    Py_XSETREF(state_first, Py_NewRef(first));
-    Py_XSETREF(state_done, Py_NewRef(done));
-    Py_XSETREF(leaving_not, Py_NewRef(leaving));
-    Py_XSETREF(text_by_id, Py_NewRef(binds));
-    Py_XSETREF(row_by_id, Py_NewRef(places));
-    Py_XSETREF(nature_unread, Py_NewRef(unread));
-    if (!read_kind(NUMBER_ShardSelect, &kind_of_selects) || !read_kind(NUMBER_Insert, &kind_of_inserts))
+    if (!(1 SLOTS(FIND)) || !read_bounds(limits) || !read_values(values) ||
+        !read_kind(NUMBER_ShardSelect, &kind_of_selects) || !read_kind(NUMBER_Insert, &kind_of_inserts))
         return NULL;
     Py_RETURN_NONE;
 }
@@ -81,6 +109,7 @@ static PyObject *bind(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
     {"bind", bind, METH_VARARGS, NULL},
     {"begin", (PyCFunction)(void (*)(void))begin, METH_FASTCALL, NULL},
+    {"piece", (PyCFunction)(void (*)(void))piece, METH_FASTCALL, NULL},
     {"answer", (PyCFunction)(void (*)(void))answer, METH_FASTCALL, NULL},
     {"send", (PyCFunction)(void (*)(void))send, METH_FASTCALL, NULL},
     {"ask", (PyCFunction)(void (*)(void))ask, METH_FASTCALL, NULL},

@@ -29,7 +29,7 @@
     X(ClientConnection) X(PacketReader) X(Serving) X(Snapshot) X(Rewriter) X(Around) X(Env) X(ShardSelect) X(Point) \
     X(Insert) X(Relay) X(BackendConnection) X(ReplyScanner) X(Header) X(Settings) X(Exchange) X(Session) X(Transaction) \
     X(User) X(HostPool) X(PoolState) X(Waiting) X(Ok) X(Share) X(Load) X(Stats) X(Use) X(KindStats) \
-    X(ColumnMetadata)
+    X(ColumnMetadata) X(HostStatement) X(Bound) X(FanOut) X(Branch) X(Concatenation) X(ResultReader) X(Definitions)
 
 #define SLOTS(X) \
     X(ClientConnection, _reader) X(PacketReader, pending) X(Serving, snapshot) X(Snapshot, all_serving) \
@@ -69,7 +69,21 @@
     X(PoolState, waiting) X(Share, scarce) X(Waiting, queues) X(Load, buckets) X(Load, longest) X(Load, rows) \
     X(Load, seconds) X(ColumnMetadata, headers) X(Stats, kinds) X(Stats, uses) X(Use, buckets) X(Use, count) \
     X(Use, hosts) X(Use, longest) X(Use, rows) X(Use, seconds) X(Use, shards) X(KindStats, counts) X(KindStats, ok) \
-    X(KindStats, seconds)
+    X(KindStats, seconds) X(BackendConnection, _held) X(BackendConnection, _sync_error) \
+    X(BackendConnection, _sync_packets) X(BackendConnection, _torn) X(BackendConnection, given) \
+    X(ReplyScanner, _carry) X(ReplyScanner, _continued) X(ReplyScanner, _new) X(ReplyScanner, _out) \
+    X(ReplyScanner, _skip) X(ReplyScanner, partial) X(ReplyScanner, seq) X(ReplyScanner, within_row) \
+    X(FanOut, _running) X(FanOut, _width) X(FanOut, _zeros) X(FanOut, bytes) X(FanOut, ceiling) X(FanOut, client) \
+    X(FanOut, definitions) X(FanOut, error) X(FanOut, merger) X(Branch, conn) X(Branch, fan) X(Branch, loads) \
+    X(Branch, paused) X(Branch, reader) X(Branch, statements) X(Concatenation, all) \
+    X(Concatenation, emitted) X(Concatenation, seq) X(ResultReader, _count) X(ResultReader, _held) X(ResultReader, columns) \
+    X(ResultReader, ended) X(ResultReader, state) X(Definitions, begins) X(Definitions, read) X(Definitions, _columns) X(Definitions, _zeros) \
+    X(Definitions, cut) \
+    X(Definitions, known) X(Exchange, pieces) X(Exchange, services) X(Settings, values) X(ShardSelect, spread) \
+    X(FanOut, _later) X(FanOut, _learning) X(FanOut, _lost) X(FanOut, _over) X(FanOut, _to_connect) \
+    X(FanOut, _waiter) X(FanOut, bound) X(FanOut, branches) X(FanOut, keyspace) X(FanOut, merge) \
+    X(FanOut, settings) X(FanOut, told) X(Branch, draining) X(Branch, host) X(Branch, index) X(Branch, run) \
+    X(ResultReader, begins) X(ResultReader, last) X(ResultReader, opening)
 
 #ifdef __GNUC__
 #pragma GCC visibility push(hidden) /* one module's files: no table of addresses between them */
@@ -79,6 +93,26 @@ PyObject *begin(PyObject *module, PyObject *const *args, Py_ssize_t given);
 PyObject *ask(PyObject *module, PyObject *const *args, Py_ssize_t given);
 PyObject *send(PyObject *module, PyObject *const *args, Py_ssize_t given);
 PyObject *answer(PyObject *module, PyObject *const *args, Py_ssize_t given);
+PyObject *piece(PyObject *module, PyObject *const *args, Py_ssize_t given);
+
+/* A connection that is free, and whose it is. */
+typedef struct {
+    PyObject *client, *session;
+    PyObject *pool, *conn; /* ours */
+    PyObject *place;       /* the list whose last one it is */
+} Lent;
+
+int find_free(PyObject *relay, PyObject *host, PyObject *sql, Lent *lent);
+int take_lent(const Lent *lent);
+int send_query(PyObject *receiver, PyObject *answer, PyObject *conn, PyObject *scanner, PyObject *sql);
+int run_many(PyObject *client, PyObject *plan, PyObject *values, PyObject *snapshot);
+PyObject *places_of(PyObject *snapshot, PyObject *keyspace);
+PyObject *make(int number);
+PyObject *make_tuple(int number, PyObject *values);
+
+int is_countable(PyObject *conn);
+int count(PyObject *conn, Py_ssize_t rows);
+int release(PyObject *conn);
 
 #define NUMBER_OF(name) NUMBER_##name,
 enum { CLASSES(NUMBER_OF) COUNT };
@@ -88,13 +122,19 @@ extern PyTypeObject *classes[COUNT];
 SLOTS(PLACE_OF)
 
 #define NAMES(X) \
-    X(ask) X(execute) X(finish) X(keyspaces) X(kind) X(places) X(release) X(reply_data) X(reply_done) X(start) X(write)
+    X(_begin) X(_count_parts) X(_finish) X(_given) X(ask) X(definitions) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(of) \
+    X(places) X(release) X(reply_data) X(reply_done) X(sql_select_limit) X(start) X(visited) X(write)
 #define NAME_OF(name) extern PyObject *name_##name;
 NAMES(NAME_OF)
 
-extern PyObject *row_count_of_rows, *state_first, *state_done, *leaving_not; /* RESULT_SET, FIRST, DONE, Leaving.NOT */
+extern PyObject *row_count_of_rows, *leaving_not;              /* RESULT_SET, Leaving.NOT */
+extern PyObject *state_first, *state_rows, *state_done;        /* proxy.wire.replies's */
+extern PyObject *reader_rows, *reader_ended;                   /* proxy.wire.rows's ROWS, ENDED */
 extern PyObject *kind_of_selects, *kind_of_inserts; /* ShardSelect.kind, Insert.kind */
 extern PyObject *text_by_id, *row_by_id;            /* rewriter.route.by_id's */
+extern PyObject *texts_by_host, *is_list;           /* rewriter.route.id_lists's */
+extern PyObject *union_all, *merge_of_all;          /* rewriter.plans.sharded's UNION; a Merge of all rows in any order */
+extern PyObject *class_of_told, *loads_of;          /* proxy.engine.warned's Told; proxy.load's twin, or None */
 extern PyObject *nature_unread;                     /* rewriter.text.nature's UNREAD */
 extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *no_bytes, *no_values;
 extern double unit, bounds[MOST_BOUNDS]; /* proxy.load's UNIT, proxy.stats's BUCKETS */

@@ -131,12 +131,8 @@ static PyObject *make_ok(PyObject *data, const Reply *reply)
 {
     PyObject *values = Py_BuildValue("(nKIIy#)", reply->rows, reply->insert_id, reply->status, reply->warnings,
                                      PyBytes_AS_STRING(data) + reply->begin, PyBytes_GET_SIZE(data) - reply->begin);
-    PyObject *args = values == NULL ? NULL : PyTuple_Pack(1, values);
-    PyObject *made = args == NULL ? NULL : PyTuple_Type.tp_new(classes[NUMBER_Ok], args, NULL);
 
-    Py_XDECREF(values);
-    Py_XDECREF(args);
-    return made;
+    return values == NULL ? NULL : make_tuple(NUMBER_Ok, values);
 }
 
 /* As ReplyScanner.whole leaves it, and `composed`. */
@@ -163,29 +159,40 @@ static int note_reply(PyObject *scanner, PyObject *data, const Reply *reply)
 
 /* -- what hosts and shards had to do ------------------------------------------------------------------------ */
 
-/* Whether BackendConnection._count has only to add to the host's load and to one shard's. */
-static int is_counted_simply(PyObject *conn)
+/* Whether BackendConnection._count has only to add to the host's load, and to those of its shards. */
+int is_countable(PyObject *conn)
 {
-    PyObject *shard = AT(conn, BackendConnection, shard), *shards = AT(conn, BackendConnection, shards);
+    PyObject *shard = AT(conn, BackendConnection, shard), *load = AT(conn, BackendConnection, load);
 
-    return is_float(AT(conn, BackendConnection, sent)) && is_load(AT(conn, BackendConnection, load), 0) &&
-           (is_load(shard, 0) || (shard == Py_None && PyTuple_CheckExact(shards) && PyTuple_GET_SIZE(shards) == 0));
+    return is_float(AT(conn, BackendConnection, sent)) && is_load(load, 0) &&
+           (shard == Py_None || /* they have the same number for a time */
+            is_load(shard, PyList_GET_SIZE(AT(load, Load, buckets)) - 1));
 }
 
-static int count(PyObject *conn, Py_ssize_t rows)
+int count(PyObject *conn, Py_ssize_t rows)
 {
     PyObject *load = AT(conn, BackendConnection, load), *shard = AT(conn, BackendConnection, shard);
+    PyObject *shards = AT(conn, BackendConnection, shards);
     const double ended = now(), seconds = ended - PyFloat_AS_DOUBLE(AT(conn, BackendConnection, sent));
     const Py_ssize_t bucket = load_bucket(seconds, PyList_GET_SIZE(AT(load, Load, buckets)));
 
-    if (!put_float(&AT(conn, BackendConnection, ended), ended) || !add_load(load, seconds, rows, bucket))
+    if (!put_float(&AT(conn, BackendConnection, ended), ended) ||
+        !add_load(load, seconds, rows, bucket))
         return 0;
-    if (shard == Py_None)
+    if (shard != Py_None) {
+        Py_INCREF(shard);
+        put_new(&AT(conn, BackendConnection, shard), Py_None);
+        const int added = is_load(shard, bucket) && add_load(shard, seconds, rows, bucket);
+        Py_DECREF(shard);
+        return added;
+    }
+    if (PyTuple_CheckExact(shards) && PyTuple_GET_SIZE(shards) == 0)
         return 1;
-    Py_INCREF(shard);
-    put_new(&AT(conn, BackendConnection, shard), Py_None);
-    const int added = is_load(shard, bucket) && add_load(shard, seconds, rows, bucket);
-    Py_DECREF(shard);
+    PyObject *args[] = {conn, PyFloat_FromDouble(seconds), PyLong_FromSsize_t(rows)};
+    const int added =
+        args[1] != NULL && args[2] != NULL && done_by(PyObject_VectorcallMethod(name__count_parts, args, 3, NULL));
+    Py_XDECREF(args[1]);
+    Py_XDECREF(args[2]);
     return added;
 }
 
@@ -295,7 +302,7 @@ static PyObject *place_for(PyObject *conn, PyObject *pool)
     return PyList_CheckExact(place) ? place : NULL;
 }
 
-static int release(PyObject *conn)
+int release(PyObject *conn)
 {
     PyObject *pool = AT(conn, BackendConnection, owner), *place = place_for(conn, pool);
 
@@ -436,7 +443,7 @@ PyObject *answer(PyObject *module, PyObject *const *args, Py_ssize_t given)
     PyObject *client = AT(relay, Relay, client), *scanner = AT(conn, BackendConnection, scanner);
     if (AT(conn, BackendConnection, _plain) != Py_True || AT(conn, BackendConnection, receiver) != relay ||
         !IS(scanner, ReplyScanner) || !IS(AT(conn, BackendConnection, settings), Settings) || client == NULL ||
-        !PyObject_TypeCheck(client, classes[NUMBER_Exchange]) || !is_counted_simply(conn) ||
+        !PyObject_TypeCheck(client, classes[NUMBER_Exchange]) || !is_countable(conn) ||
         !read_reply(conn, scanner, data, &reply) ||
         !is_given_simply(relay, AT(client, Exchange, session), &reply)) {
         if (PyErr_Occurred())

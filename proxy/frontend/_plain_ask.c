@@ -4,8 +4,8 @@
 /* Whether the session is such that Relay.ask has only to take a connection. */
 static int is_asked_simply(PyObject *relay, PyObject *client, PyObject *session)
 {
-    if (client == NULL || !PyObject_TypeCheck(client, classes[NUMBER_Exchange]) || !IS(session, Session) ||
-        AT(relay, Relay, once) != Py_None || AT(client, Exchange, writing_paused) != Py_False)
+    if (!IS(session, Session) || AT(relay, Relay, once) != Py_None ||
+        AT(client, Exchange, writing_paused) != Py_False)
         return 0;
     PyObject *transaction = AT(session, Session, transaction);
     return IS(AT(session, Session, user), User) && AT(session, Session, tracks_replies) == Py_False &&
@@ -69,8 +69,8 @@ static int expect(PyObject *scanner, PyObject *conn, PyObject *columns, PyObject
     return 1;
 }
 
-/* BackendConnection.ask. */
-static int send_query(PyObject *relay, PyObject *conn, PyObject *scanner, PyObject *sql)
+/* BackendConnection.ask; `answer` is what the reply is shown first. */
+int send_query(PyObject *receiver, PyObject *answer, PyObject *conn, PyObject *scanner, PyObject *sql)
 {
     const Py_ssize_t size = PyBytes_GET_SIZE(sql) + 1;
     PyObject *packet = PyBytes_FromStringAndSize(NULL, HEADER + size);
@@ -81,10 +81,10 @@ static int send_query(PyObject *relay, PyObject *conn, PyObject *scanner, PyObje
     put_little(bytes, (unsigned long long)size, HEADER); /* and the number 0 */
     bytes[HEADER] = COM_QUERY;
     memcpy(bytes + HEADER + 1, PyBytes_AS_STRING(sql), (size_t)size - 1);
-    put_new(&AT(conn, BackendConnection, receiver), relay);
+    put_new(&AT(conn, BackendConnection, receiver), receiver);
     put_new(&AT(conn, BackendConnection, replies), one_reply);
     put_new(&AT(conn, BackendConnection, _plain), Py_True);
-    put_new(&AT(conn, BackendConnection, answer), AT(relay, Relay, answer));
+    put_new(&AT(conn, BackendConnection, answer), answer);
     put_new(&AT(conn, BackendConnection, _numbers), Py_None);
     put_new(&AT(scanner, ReplyScanner, first_number), one_reply);
     PyObject *transport = Py_NewRef(AT(conn, BackendConnection, transport));
@@ -95,20 +95,15 @@ static int send_query(PyObject *relay, PyObject *conn, PyObject *scanner, PyObje
     return sent;
 }
 
-/* A connection that is free, and whose it is. */
-typedef struct {
-    PyObject *client, *session;
-    PyObject *pool, *conn; /* ours */
-    PyObject *place;       /* the list whose last one it is */
-} Lent;
-
 /* Whether there is a connection to send that statement to that host; else 0, perhaps with an exception. */
-static int find_free(PyObject *relay, PyObject *host, PyObject *sql, Lent *lent)
+int find_free(PyObject *relay, PyObject *host, PyObject *sql, Lent *lent)
 {
     if (!IS(relay, Relay) || !PyBytes_CheckExact(sql) || PyBytes_GET_SIZE(sql) + 1 >= MAX_PAYLOAD)
         return 0;
     lent->client = AT(relay, Relay, client);
-    lent->session = lent->client == NULL ? NULL : AT(lent->client, Exchange, session);
+    if (lent->client == NULL || !PyObject_TypeCheck(lent->client, classes[NUMBER_Exchange]))
+        return 0;
+    lent->session = AT(lent->client, Exchange, session);
     if (!is_asked_simply(relay, lent->client, lent->session))
         return 0;
     lent->pool = PyObject_CallOneArg(AT(relay, Relay, pool), host);
@@ -121,20 +116,26 @@ static int find_free(PyObject *relay, PyObject *host, PyObject *sql, Lent *lent)
     return 1;
 }
 
-/* PoolState.take of that connection, ReplyScanner.start, and what it has to do with `load` from now on. */
-static int lend(PyObject *relay, const Lent *lent, PyObject *load)
+/* PoolState.take of that connection, and ReplyScanner.start. */
+int take_lent(const Lent *lent)
 {
-    PyObject *user = AT(AT(lent->session, Session, user), User, name), *conn = lent->conn;
+    PyObject *user = AT(AT(lent->session, Session, user), User, name);
     PyObject *busy = AT(AT(lent->pool, HostPool, state), PoolState, busy);
     const Py_ssize_t last = PyList_GET_SIZE(lent->place) - 1;
 
+    return PyList_SetSlice(lent->place, last, last + 1, NULL) == 0 && PyDict_SetItem(busy, lent->conn, user) == 0 &&
+           start(AT(lent->conn, BackendConnection, scanner));
+}
+
+/* The connection is the relay's, and has to do with `load` from now on. */
+static int lend(PyObject *relay, const Lent *lent, PyObject *load)
+{
     put_new(&AT(lent->client, Exchange, work), relay);
-    put_new(&AT(relay, Relay, conn), conn);
+    put_new(&AT(relay, Relay, conn), lent->conn);
     put_new(&AT(relay, Relay, shard), load);
-    put_new(&AT(conn, BackendConnection, begun), AT(lent->client, Exchange, begun));
-    put_new(&AT(conn, BackendConnection, shard), load);
-    return PyList_SetSlice(lent->place, last, last + 1, NULL) == 0 && PyDict_SetItem(busy, conn, user) == 0 &&
-           start(AT(conn, BackendConnection, scanner));
+    put_new(&AT(lent->conn, BackendConnection, begun), AT(lent->client, Exchange, begun));
+    put_new(&AT(lent->conn, BackendConnection, shard), load);
+    return take_lent(lent);
 }
 
 static PyObject *sent(const Lent *lent, int done)
@@ -163,14 +164,21 @@ PyObject *ask(PyObject *module, PyObject *const *args, Py_ssize_t given)
         (columns != Py_None && !(IS(columns, ColumnMetadata) && PyDict_CheckExact(AT(columns, ColumnMetadata, headers)))))
         Py_RETURN_FALSE;
     PyObject *load = PyDict_GetItemWithError(AT(relay, Relay, known), database);
-    if (load == NULL || !find_free(relay, args[1], sql, &lent))
+    if (load == NULL)
         return not_plain();
+    Py_INCREF(load); /* to find the pool is Python's, which may do anything */
+    if (!find_free(relay, args[1], sql, &lent)) {
+        Py_DECREF(load);
+        return not_plain();
+    }
     put_new(&AT(relay, Relay, plain), Py_True);
     put_new(&AT(relay, Relay, statement), args[5]);
     put_new(&AT(relay, Relay, column_metadata), columns);
     PyObject *scanner = AT(lent.conn, BackendConnection, scanner);
-    return sent(&lent, lend(relay, &lent, load) && expect(scanner, lent.conn, columns, database) &&
-                           send_query(relay, lent.conn, scanner, sql));
+    const int done = lend(relay, &lent, load) && expect(scanner, lent.conn, columns, database) &&
+                     send_query(relay, AT(relay, Relay, answer), lent.conn, scanner, sql);
+    Py_DECREF(load);
+    return sent(&lent, done);
 }
 
 /* A relay, a host, a statement, the offset of its IDs or None, whether it keeps the insert id, its literals, its columns
@@ -201,5 +209,5 @@ PyObject *send(PyObject *module, PyObject *const *args, Py_ssize_t given)
     put_new(&AT(relay, Relay, fresh), Py_True);
     put_new(&AT(lent.conn, BackendConnection, shards), no_values);
     PyObject *scanner = AT(lent.conn, BackendConnection, scanner);
-    return sent(&lent, lend(relay, &lent, load) && send_query(relay, lent.conn, scanner, sql));
+    return sent(&lent, lend(relay, &lent, load) && send_query(relay, AT(relay, Relay, answer), lent.conn, scanner, sql));
 }

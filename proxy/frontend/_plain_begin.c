@@ -173,6 +173,35 @@ static int find_around(Found *found, PyObject *rewriter, const Text *sql)
     return 1;
 }
 
+/* What is known but for a list of integers in its last parentheses: as enclosed.py. */
+static int find_listed(Found *found, PyObject *rewriter, const Text *sql)
+{
+    const char *end = sql->text + sql->size, *begin = end;
+
+    while (begin > sql->text && begin[-1] != '(')
+        begin--;
+    const char *closed = begin == sql->text ? NULL : memchr(begin, ')', (size_t)(end - begin));
+    if (closed == NULL || memchr(begin, ',', (size_t)(closed - begin)) == NULL)
+        return 0;
+    PyObject *inside = PyBytes_FromStringAndSize(begin, closed - begin);
+    PyObject *listed = inside == NULL ? NULL : PyObject_CallOneArg(is_list, inside);
+    const int plain = listed == Py_True;
+    Py_XDECREF(listed);
+    if (!plain) {
+        Py_XDECREF(inside);
+        return 0;
+    }
+    PyObject *before = PyBytes_FromStringAndSize(sql->text, begin - sql->text), *behind = text_and(closed, end - closed, 0);
+    PyObject *around = before == NULL || behind == NULL ? NULL : PyTuple_Pack(2, before, behind);
+    Py_XDECREF(before);
+    Py_XDECREF(behind);
+    PyObject *plan = kept(AT(rewriter, Rewriter, _enclosed), around, sql->key);
+    if (plan != NULL)
+        return found_with(found, plan, inside);
+    Py_DECREF(inside);
+    return 0;
+}
+
 /* Rewriter.find, without cutting the statement. */
 static int find_plan(Found *found, PyObject *rewriter, const Text *sql)
 {
@@ -184,14 +213,16 @@ static int find_plan(Found *found, PyObject *rewriter, const Text *sql)
     const int numbered = number < end && number > sql->text && number[-1] == ' ';
     if (numbered && (find_short(found, rewriter, sql, number) || find_around(found, rewriter, sql)))
         return 1;
+    if (quote == NULL && find_listed(found, rewriter, sql))
+        return 1;
     if (quote == NULL && memchr(sql->text, '(', (size_t)sql->size))
-        return 0; /* perhaps a list */
+        return 0; /* cut it */
     return (quote != NULL && find_enclosed(found, rewriter, sql, quote)) ||
            (!numbered && number == end && find_around(found, rewriter, sql));
 }
 
 /* The places of the shards of a keyspace, borrowed of the snapshot. */
-static PyObject *places_of(PyObject *snapshot, PyObject *keyspace)
+PyObject *places_of(PyObject *snapshot, PyObject *keyspace)
 {
     PyObject *known = AT(snapshot, Snapshot, places);
     PyObject *places = PyDict_GetItemWithError(known, keyspace);
@@ -331,18 +362,20 @@ static int execute(PyObject *client, PyObject *text, const Found *found)
 static int run_found(PyObject *client, PyObject *snapshot, PyObject *text, const Found *found)
 {
     PyObject *session = AT(client, Exchange, session), *plan = found->plan, *bound = NULL;
-    int done = -1;
+    int done = -1, lists = 0;
 
     if (AT(snapshot, Snapshot, all_serving) == Py_True && is_unrestricted(session)) {
         PyObject *role = AT(AT(session, Session, user), User, role);
         if (IS(plan, ShardSelect))
-            bound = at_point(plan, found->values, snapshot, role);
+            lists = (bound = at_point(plan, found->values, snapshot, role)) == NULL && MAY_RUN(plan, ShardSelect, role);
         else if (IS(plan, Insert))
             bound = at_one(plan, found->values, snapshot, role);
     }
     PyErr_Clear(); /* Python meets it again, and knows what to do */
     if (bound != NULL)
         done = IS(plan, Insert) ? run_insert(client, plan, bound) : run_select(client, plan, bound);
+    else if (lists)
+        done = run_many(client, plan, found->values, snapshot);
     Py_XDECREF(bound);
     return done < 0 ? execute(client, text, found) : done;
 }

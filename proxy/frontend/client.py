@@ -22,7 +22,7 @@ class Client(ClientConnection):
     def __init__(self, services: Services) -> None:
         super().__init__(services)
         self.relay = Relay(self)
-        self.begins = plain.begin
+        self.begins, self.pieces = plain.begin, plain.piece
         self.relay.asks, self.relay.sends, self.relay.answer = plain.ask, plain.send, plain.answer
 
     def connected(self) -> None:

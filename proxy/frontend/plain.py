@@ -1,13 +1,15 @@
 """The way of a plain statement to its host, and that of its reply to the client, in compiled steps.
 
 Most statements are SELECTs that are known and routed by one ID, or INSERTs of one row that an ID places, for
-one host, in one packet, over a connection that is free; most replies are rows that say nothing but rows, in one piece. What is to be done is
-always the same then. `begin` finds the plan of a packet's statement and binds it
-(`ClientConnection.data_received` and `query`, `pipeline.execute`, `Rewriter.find`), and then does what `ask`
-or `send` does: what `Relay.ask` or `run` does, with `PoolState.take` and `BackendConnection.ask`. `answer` does what follows
-from the reply to that: it is counted for its host, its shard and its plan, its bytes go on to the client, the
-connection goes back to the pool, and the client may go on (`BackendConnection.data_received`,
-`Relay.reply_data` and `reply_done`, `HostPool.release`, `Exchange.finish`).
+one host, in one packet, over a connection that is free; most replies are rows that say nothing but rows, in
+one piece, or an OK packet. What is to be done is always the same then. `begin` finds the plan of a packet's
+statement and binds it (`ClientConnection.data_received` and `query`, `pipeline.execute`, `Rewriter.find`),
+and then does what `ask` or `send` does: what `Relay.ask` or `run` does, with `PoolState.take` and
+`BackendConnection.ask`. `answer` does what follows from the reply to that: it is counted for its host, its
+shard and its plan, its bytes go on to the client, the connection goes back to the pool, and the client may go
+on (`BackendConnection.data_received`, `Relay.reply_data` and `reply_done`, `HostPool.release`,
+`Exchange.finish`). `piece` does the same for a piece of the reply to one of a fan-out's statements, whose
+rows are the client's as they come (`FanOut.received` and `branch_done`).
 
 What they do is said there. It runs there where there was no compiler, and wherever anything is unusual: the
 steps look first, and leave what is not plain to Python before they have done anything of it. `begin` leaves
@@ -25,27 +27,35 @@ from proxy.backends.host import HostPool
 from proxy.backends.pool import PoolState
 from proxy.backends.settings import Settings
 from proxy.backends.waiting import Share, Waiting
+from proxy.engine.definitions import Definitions
 from proxy.engine.exchange import Exchange
 from proxy.engine.passthrough import Ask, Send
 from proxy.engine.relay import Relay
 from proxy.engine.serving import Serving
 from proxy.engine.snapshot import Snapshot
+from proxy.engine.warned import Told
 from proxy.engine.work import Leaving
-from proxy.load import UNIT, Load
+from proxy.execute.fan.branch import Branch
+from proxy.execute.fan.fanout import FanOut
+from proxy.execute.fan.merge import Concatenation
+from proxy.load import UNIT, Load, loads_of
 from proxy.session.outcome import RESULT_SET
 from proxy.session.state import Session, User
 from proxy.session.transaction import Transaction
 from proxy.stats import BUCKETS, KindStats, Stats, Use
+from proxy.wire import replies, rows
 from proxy.wire.column_metadata import Header
 from proxy.wire.packets import Ok, PacketReader
-from proxy.wire.replies import DONE, FIRST, ReplyScanner
+from proxy.wire.replies import ReplyScanner
+from proxy.wire.rows import ResultReader
 from rewriter.around import LONGEST, Around
 from rewriter.env import Env
 from rewriter.planner import Rewriter
-from rewriter.plans import Insert, ShardSelect
-from rewriter.plans.sharded import Point
+from rewriter.plans import Bound, HostStatement, Insert, Merge, ShardSelect
+from rewriter.plans.sharded import UNION, Point
 from rewriter.route.by_id import row_by_id, text_by_id
 from rewriter.route.column_metadata import ColumnMetadata
+from rewriter.route.id_lists import is_list, texts_by_host
 from rewriter.text.nature import UNREAD
 
 from .connection import Begin, ClientConnection
@@ -80,12 +90,20 @@ _CLASSES: Final = (
     Use,
     KindStats,
     ColumnMetadata,
+    HostStatement,
+    Bound,
+    FanOut,
+    Branch,
+    Concatenation,
+    ResultReader,
+    Definitions,
 )
 
 begin: Begin | None = None
 ask: Ask | None = None
 send: Send | None = None
 answer: Answer | None = None
+piece: Answer | None = None
 """None: they are not compiled."""
 
 with suppress(ImportError):
@@ -93,8 +111,26 @@ with suppress(ImportError):
 
     _plain.bind(
         {one.__name__: one for one in _CLASSES},
-        *(RESULT_SET, FIRST, DONE, Leaving.NOT, UNIT, BUCKETS, text_by_id, row_by_id, UNREAD, LONGEST),
+        {
+            "row_count_of_rows": RESULT_SET,
+            "leaving_not": Leaving.NOT,
+            "state_first": replies.FIRST,
+            "state_rows": replies.ROWS,
+            "state_done": replies.DONE,
+            "reader_rows": rows.ROWS,
+            "reader_ended": rows.ENDED,
+            "nature_unread": UNREAD,
+            "text_by_id": text_by_id,
+            "row_by_id": row_by_id,
+            "texts_by_host": texts_by_host,
+            "is_list": is_list,
+            "union_all": UNION,
+            "merge_of_all": Merge(),
+            "class_of_told": Told,
+            "loads_of": loads_of,
+        },
+        *(UNIT, BUCKETS, LONGEST),
     )
-    begin, ask, send, answer = _plain.begin, _plain.ask, _plain.send, _plain.answer
+    begin, ask, send, answer, piece = _plain.begin, _plain.ask, _plain.send, _plain.answer, _plain.piece
 
 COMPILED: Final = ask is not None

@@ -92,7 +92,7 @@ def _values(process: Mapping[str, Any], columns: Sequence[Column]) -> list[bytes
     """A session in these columns; what the proxy does not know is 0, or NULL for a text."""
     row: list[bytes | None] = []
     for column in columns:
-        name = column.name.decode().lower()
+        name = column.name.decode("utf-8", "replace").lower()
         unknown = 0 if column.type in NUMERIC else None
         value = process.get(name, unknown)
         row.append(None if value is None else text_value(value))

@@ -6,7 +6,7 @@ They are listed, with all the others, in plans.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar, Final, NamedTuple
 
@@ -47,10 +47,21 @@ from .gather import Gather
 from .read_write import ReadThenWrite
 from .unchanged import Same, Stays
 
-_UNION: Final = b") UNION ALL ("
+UNION: Final = b") UNION ALL ("
 
 LIMIT: Final = -4
 """In the place of an index, where a shard's text has its LIMIT."""
+
+
+class Spread(NamedTuple):
+    """`Listed`, of a statement whose rows are the client's as they come, and whose text has no values."""
+
+    keyspace: str
+    literal: int
+    bits: Bits
+    pieces: tuple[bytes | int, ...]
+    most: Most
+
 
 Groups = dict[Host, list[int]]
 """Shards by the host that has them."""
@@ -219,13 +230,20 @@ class Scatter:
     per_shard: bool = False
     values: tuple[int, ...] = ()
 
+    @property
+    def plain(self) -> bool:
+        """Whether the shards' rows are all that there is to it."""
+        more = self.tail or self.order or self.hidden or self.aggregates
+        return not (more or self.rows or self.offset or self.exact or self.per_shard)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
 class ShardSelect(Sharded):
     """A SELECT on sharded tables: on one shard as the client wrote it, on several by UNION ALL and merge.
 
     `scattered` is how, or why it cannot; then `gather`, when there is one, is what can. `sample`: one shard
-    stands for all (EXPLAIN). `exact`: the answer is to have all digits, see `Env.exact`.
+    stands for all (EXPLAIN). `exact`: the answer is to have all digits, see `Env.exact`. `spread`: how its
+    list of IDs is bound, where the rows need no merging.
     """
 
     kind: ClassVar[str] = "select"
@@ -234,6 +252,13 @@ class ShardSelect(Sharded):
     sample: bool = False
     exact: bool = False
     listed: Listed | None = None
+    spread: Spread | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        listed, how, spread = self.listed, self.scattered, None
+        if listed is not None and not listed.open and isinstance(how, Scatter) and how.plain:
+            spread = Spread(self.keyspace, listed.literal, listed.bits, listed.pieces, listed.most)
+        object.__setattr__(self, "spread", spread)
 
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
@@ -270,7 +295,7 @@ class ShardSelect(Sharded):
             return None
         pieces = listed.filled(values, window.within)
         texts = texts_by_host(
-            values[listed.literal], listed.bits, keyspace.places, pieces, _UNION, listed.most
+            values[listed.literal], listed.bits, keyspace.places, pieces, UNION, listed.most
         )
         if texts is None or (len(texts) < 2 and (not texts or len(texts[0][1]) == 1)):
             return None
@@ -308,7 +333,7 @@ class ShardSelect(Sharded):
                 group = every[at : at + size]
                 columns = self.routing.columns(group, placed, values, keyspace, window.within)
                 if how.part.size_of_many(values, columns) <= UNION_BYTES:
-                    texts.append((host, tuple(group), how.part.render_many(values, columns, _UNION)))
+                    texts.append((host, tuple(group), how.part.render_many(values, columns, UNION)))
                 else:
                     texts += [
                         (host, tuple(some), sql) for some, sql in _split(how.part, group, values, columns)
@@ -386,11 +411,11 @@ def _split(
     for at, _ in enumerate(group):
         text = part.render((*values, *(column[at] for column in columns)))
         if texts and size + len(text) > UNION_BYTES:
-            yield group[begin:at], _UNION.join(texts)
+            yield group[begin:at], UNION.join(texts)
             begin, size, texts = at, 0, []
         texts.append(text)
         size += len(text)
-    yield group[begin:], _UNION.join(texts)
+    yield group[begin:], UNION.join(texts)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from config.layout import ID_MAX
 from rewriter.plan import Access, Plan, Reject
 from rewriter.plans.sharded import LIMIT, Listed, Point, Scatter, ShardSelect

@@ -71,8 +71,8 @@ def row_by_id(
     places: Mapping[int, tuple[str, bytes]],
     template: Template,
 ) -> tuple[str, int, bytes, bytes, int | None] | None:
-    """Host, shard, text, database and K for the row whose ID is in the literal `raw`; None as `text_by_id`, or
-    when a JSON text must be read to tell.
+    """Host, shard, text, database and K for the row whose ID is in the literal `raw`; None as `text_by_id`,
+    or when a JSON text must be read to tell.
 
     `template` has holes for `values` and, behind them, for the shard's database, for K (0 for None), and for
     a local id that is to come (nothing). Raises IndexError when it names others.
@@ -97,9 +97,9 @@ def row_by_id(
 
 
 def member_of(raw: bytes, member: bytes) -> bytes | None:
-    """The digits of a `member`, a name in its quotes, among the first texts and numbers of a JSON object, which
-    `raw` is as a literal (with its closing quote, and perhaps the first one). None when the text must be read
-    to tell.
+    """The digits of a `member`, a name in its quotes, among the first texts and numbers of a JSON object,
+    which `raw` is as a literal (with its closing quote, and perhaps the first one). None when the text must
+    be read to tell.
 
     What stands behind it is not read: the server will say what is wrong with that. Where the member's name
     is nowhere else in the text, no other member of that name counts instead.

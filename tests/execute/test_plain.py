@@ -5,19 +5,26 @@ of which the compiled way is taken, are the same after each step, down to each a
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from proxy.engine.relay import Relay
 from proxy.frontend import plain
+from proxy.load import Load
+from rewriter.text.nature import UNREAD
 from tests.execute.two_worlds import (
     COMMENT,
     ITEM,
+    LIST,
+    LISTED,
     PIN,
     STATEMENTS,
     USERS,
+    Side,
     Step,
     be,
     behind_much,
@@ -114,7 +121,9 @@ STEPS = st.one_of(
     st.builds(deliver, st.integers(0, 3), st.integers(1, 400), st.booleans()),
     st.builds(deliver, st.integers(0, 3), st.none(), st.booleans()),
     st.builds(reply, st.integers(0, 3), st.integers(0, 1), st.sampled_from([False, False, True])),
-    st.builds(send, CLIENTS, st.sampled_from([COMMENT - 3, COMMENT, PIN, ITEM, ITEM + 1])),
+    st.builds(send, CLIENTS, st.sampled_from([LISTED, COMMENT, PIN, ITEM, ITEM + 1])),
+    st.builds(send, CLIENTS, st.just(LIST)),
+    st.builds(deliver, st.integers(0, 3), st.integers(1, 60)),
     st.builds(wrote, st.sampled_from(COUNTS), st.sampled_from(NUMBERS)),
     st.builds(pause, CLIENTS, st.booleans()),
     st.builds(leave, CLIENTS),
@@ -143,6 +152,7 @@ STEPS = st.one_of(
 def test_where_it_can_be_compiled_it_is_used() -> None:
     assert plain.ask is not None, "run: make setup"
     assert plain.answer is not None
+    assert plain.piece is not None
 
 
 WARM = [step for one in (0, 3, 0, 3, 1, 2) for step in (send(0, one), deliver())]
@@ -336,7 +346,7 @@ def test_what_begins_at_once(steps: list[Step], begun: int) -> None:
 
 ROW = b"INSERT INTO comments (data) VALUES ('%b')"
 OF_PIN = ROW % b'{"text": "a", "pin_id": %d}'
-LISTED = b"INSERT INTO board_has_pins (pin_id, sequence, board_id) VALUES (5, 1, %d)"
+OF_BOARD = b"INSERT INTO board_has_pins (pin_id, sequence, board_id) VALUES (5, 1, %d)"
 
 
 @compiled
@@ -344,13 +354,14 @@ LISTED = b"INSERT INTO board_has_pins (pin_id, sequence, board_id) VALUES (5, 1,
     ("steps", "begun"),
     [
         pytest.param([say(0, OF_PIN % pin(3)), deliver()], 1, id="a row"),
-        pytest.param([say(0, LISTED % pin(1, 2)), deliver()], 0, id="of several numbers: Python finds it"),
+        pytest.param([say(0, OF_BOARD % pin(1, 2)), deliver()], 0, id="of several numbers: Python finds it"),
         pytest.param([wrote(1, 9), say(0, OF_PIN % pin(3)), deliver()], 1, id="that gets an ID"),
         *(
             pytest.param([say(0, ROW % text), deliver(), deliver()], 0, id=text.decode())
             for text in (
-                b'{"pin_id": %d}' % pin(500), b'{"pin_id": -5}', b'{"pin_id": %d.0}' % pin(1), b'{"pin_id": null}',
-                b"{}", b"", b"[]", b'{"pin_id": 5, "pin_id": %d}' % pin(1), b'{"a": [1], "pin_id": %d}' % pin(1),
+                b'{"pin_id": %d}' % pin(500), b'{"pin_id": -5}', b'{"pin_id": %d.0}' % pin(1),
+                b'{"pin_id": null}', b"{}", b"", b"[]", b'{"pin_id": 5, "pin_id": %d}' % pin(1),
+                b'{"a": [1], "pin_id": %d}' % pin(1),
             )
         ),
         *(
@@ -363,7 +374,7 @@ LISTED = b"INSERT INTO board_has_pins (pin_id, sequence, board_id) VALUES (5, 1,
     ],
 )  # fmt: skip
 def test_rows_that_begin_at_once(steps: list[Step], begun: int) -> None:
-    known = [step for sql in (OF_PIN, LISTED) for step in (say(0, sql % pin(0, 2)), deliver()) * 2]
+    known = [step for sql in (OF_PIN, OF_BOARD) for step in (say(0, sql % pin(0, 2)), deliver()) * 2]
     before = asyncio.run(both(WARM + known, 3))
     side = asyncio.run(both(WARM + known + steps, 3))
     assert side.begun - before.begun == begun
@@ -384,6 +395,7 @@ def test_definitions_that_cannot_be_read(statement: int, place: int, byte: int) 
 @settings(max_examples=100)
 @given(st.lists(STEPS, max_size=25), st.integers(1, 3), st.booleans())
 @example([send(0, 0), deliver()] * 3, 1, True)
+@example([feed(0, 0, "other"), deliver(), deliver(), execute(0, 0)], 1, True)
 @example([say(0, b"SELECT data FROM pins WHERE data = 'a' AND id = %d" % pin(2)), deliver()] * 3, 1, True)
 def test_any_steps(steps: list[Step], clients: int, begins: bool) -> None:
     asyncio.run(both(WARM + steps, clients, begins=begins))
@@ -412,3 +424,162 @@ def test_arguments_are_looked_at() -> None:
     assert not send(None, "h", b"", None, False, (), None, None, None)
     assert not answer(None, None, b"")
     assert not answer(object(), object(), object())
+
+
+@compiled
+def test_a_relay_of_no_client() -> None:
+    async def run() -> None:
+        side = await both(WARM, begins=False)
+        relay, load = side.clients[0].relay, next(iter(side.world.backends.loads.shards.values()))
+        assert isinstance(relay, Relay)
+        assert plain.send is not None
+        relay.client = object()  # type: ignore[assignment]
+        assert not plain.send(relay, "h1:3306", b"SELECT 1", None, False, (), None, UNREAD, load)
+
+    asyncio.run(run())
+
+
+@compiled
+def test_a_load_that_goes_while_its_host_is_looked_for() -> None:
+    async def run() -> None:
+        side = await both(WARM, begins=False)
+        relay = side.clients[0].relay
+        assert isinstance(relay, Relay)
+        pool, known = relay.pool, relay.known
+
+        others: list[Load] = []
+
+        def without_loads(host: str) -> Any:
+            known.clear()
+            others.extend(Load() for _ in range(20))  # one of them is where the shard's was, if that has gone
+            return pool(host)
+
+        relay.pool = without_loads
+        before = side.asked
+        side.send(0, STATEMENTS[0])
+        assert side.asked == before + 1
+        assert isinstance(relay.shard, Load)
+        assert not any(relay.shard is one for one in others)
+
+    asyncio.run(run())
+
+
+@compiled
+def test_a_shard_that_is_not_counted_as_its_host_is() -> None:
+    async def run() -> None:
+        side = await both(WARM, begins=False)
+        side.send(0, STATEMENTS[0])
+        await side.world.turn()
+        conn = side.clients[0].relay.conn
+        (one,) = side.ready
+        assert conn is not None
+        assert conn.shard is not None
+        conn.shard.buckets = [0]
+        assert plain.answer is not None
+        assert not plain.answer(side.clients[0].relay, conn, bytes(one.out))
+        assert conn.receiver is not None, "nothing was done"
+
+    asyncio.run(run())
+
+
+# -- pieces of a fan-out's replies
+# ------------------------------------------------------------------------------------------
+
+KNOWN = [reply(3), *[send(0, LIST), *[deliver()] * 4] * 3]
+"""The list is planned, and its column definitions are known. A reply has 133 bytes: 100 before its rows, 8
+for each of the three, and 9 for the EOF packet.
+"""
+PART = deliver(0, 110)
+OF_TWO = b"SELECT id, data FROM pins WHERE id IN (%d, 7, %d)"
+
+
+def pieces_of(steps: list[Step]) -> int:
+    """How many of the pieces are the compiled way's."""
+    return asyncio.run(both(WARM + KNOWN + steps, 3)).given - known().given
+
+
+@cache
+def known() -> Side:
+    """Before the steps of a test."""
+    return asyncio.run(both(WARM + KNOWN, 3))
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("steps", "pieces"),
+    [
+        pytest.param([send(0, LIST), deliver(), deliver()], 2, id="whole"),
+        pytest.param([reply(0), send(0, LIST), deliver(), deliver()], 2, id="no rows"),
+        *(
+            pytest.param([send(0, LIST), deliver(0, size), deliver(0), deliver()], 3, id=f"cut at {size}")
+            for size in (100, 101, 103, 104, 105, 107, 108, 110, 116, 120, 123, 124, 125, 127, 128, 129, 132)
+        ),
+        *(
+            pytest.param([send(0, LIST), *[deliver(0, size)] * 270], most, id=f"by {size}")
+            for size, most in ((1, 66), (40, 2), (99, 0), (110, 4))
+        ),
+        pytest.param([send(0, LIST), PART, deliver(1, 110), deliver(0), deliver(0)], 4, id="in turn"),
+        pytest.param([reply(3, 1), send(0, LIST), deliver(), deliver(), *[deliver()] * 4], 2, id="warnings"),
+        pytest.param([reply(error=True), send(0, LIST), deliver(), reply(), *[deliver()] * 4], 0, id="error"),
+        pytest.param([pause(0, True), send(0, LIST), deliver(), pause(0, False), deliver()], 2, id="slow"),
+        pytest.param([send(0, LIST), PART, kill(0), deliver(), deliver(), deliver()], 1, id="killed"),
+        pytest.param([send(0, LIST), PART, leave(0), deliver(), deliver()], 1, id="gone"),
+        pytest.param([send(0, LIST), PART, lose(0), deliver(), deliver()], 1, id="lost"),
+        *(
+            pytest.param([send(0, LIST), while_written(0, what), *[deliver()] * 3], 2 - ends, id=what)
+            for ends, names in enumerate((("pause", "lose", "soon", "behind"), ("leave", "kill")))
+            for what in names
+        ),
+        pytest.param([say(0, b"BEGIN"), send(0, LIST), *[deliver()] * 4], 0, id="transaction"),
+        pytest.param([send(0, 16), send(0, LIST), *[deliver()] * 4], 0, id="other settings"),
+        pytest.param([send(0, LIST), garble(0, -2, 1), *[deliver()] * 4], 0, id="autocommit off said"),
+        pytest.param([send(0, LIST), garble(0, -2, 10), *[deliver()] * 4], 1, id="more said"),
+        pytest.param([send(0, LIST), garble(0, -1, 0, b"\0"), *[deliver()] * 4], 0, id="a byte behind"),
+        pytest.param([send(0, LIST), garble(0, 20, 0x41), *[deliver()] * 4], 1, id="other definitions"),
+        pytest.param([send(0, LIST), garble(0, 3, 2), *[deliver()] * 4], 0, id="another number"),
+        pytest.param([be(0, "told"), send(0, LIST), deliver(), deliver()], 2, id="told of changes"),
+    ],
+)  # fmt: skip
+def test_pieces_of_lists(steps: list[Step], pieces: int) -> None:
+    assert pieces_of(steps) == pieces
+
+
+@compiled
+@settings(max_examples=30)
+@given(
+    st.lists(STEPS | st.builds(send, CLIENTS, st.just(LIST)), max_size=25),
+    st.lists(st.integers(1, 250), max_size=12),
+)
+def test_any_pieces(steps: list[Step], sizes: list[int]) -> None:
+    cut = [deliver(number % 3, size) for number, size in enumerate(sizes)]
+    asyncio.run(both([*WARM, *KNOWN, send(0, LIST), *cut, *steps, send(1, LIST), *cut], 3))
+
+
+@compiled
+@pytest.mark.parametrize(
+    ("steps", "begun"),
+    [
+        pytest.param([send(0, LIST)], 1, id="plain"),
+        pytest.param([say(0, OF_TWO % (pin(0), pin(1)))], 0, id="one host"),
+        pytest.param([say(0, OF_TWO % (pin(0), pin(3)))], 1, id="one of each"),
+        pytest.param([say(0, b"SELECT id, data FROM pins WHERE id IN (5, 6)")], 0, id="none"),
+        pytest.param([say(0, b"SELECT id, data FROM pins WHERE id IN (5,, 6)")], 0, id="no list"),
+        pytest.param([send(1, LIST), send(0, LIST)], 1, id="no connection is free"),
+        pytest.param([send(1, 3), send(0, LIST)], 1, id="none is free on one host"),
+        pytest.param([pause(0, True), send(0, LIST)], 0, id="slow"),
+        pytest.param([serve(False), send(0, LIST)], 0, id="frozen"),
+        pytest.param([say(0, b"SET sql_select_limit = 2"), deliver(), send(0, LIST)], 0, id="limited"),
+        pytest.param([send(0, 11), send(0, LIST)], 0, id="transaction"),
+        pytest.param([send(0, 14), send(0, LIST)], 0, id="autocommit off"),
+        *(
+            pytest.param([be(0, who), send(0, LIST)], 0, id=who)
+            for who in ("single", "gbk", "lost", "nobody", "of demo", "of more", "tracked", "once", "other")
+        ),
+        pytest.param([be(0, "reader"), send(0, LIST)], 1, id="reader"),
+        pytest.param([be(0, "told"), send(0, LIST)], 1, id="told of changes"),
+    ],
+)
+def test_lists_that_begin_at_once(steps: list[Step], begun: int) -> None:
+    side = asyncio.run(both([*WARM, *KNOWN, *steps, *[deliver()] * 6, pause(0, False)], 3))
+    assert side.begun - known().begun == begun
+    assert all(client.ready for client in side.clients)

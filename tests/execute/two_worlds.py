@@ -23,8 +23,12 @@ from proxy.backends.host import HostPool
 from proxy.backends.pool import FOUND_ROWS, PoolState
 from proxy.backends.settings import LOGIN
 from proxy.backends.waiting import Waiting
+from proxy.engine.definitions import Definitions
 from proxy.engine.relay import Relay
 from proxy.engine.services import Services
+from proxy.execute.fan.branch import Branch
+from proxy.execute.fan.fanout import FanOut
+from proxy.execute.fan.merge import Concatenation
 from proxy.frontend import plain
 from proxy.frontend.client import Client
 from proxy.load import Load
@@ -38,7 +42,8 @@ from proxy.wire.packets import Err as ErrPacket
 from proxy.wire.packets import frame, lenenc_bytes
 from proxy.wire.replies import ReplyScanner
 from proxy.wire.resultset import encode_row
-from rewriter.plans import Plan, Values
+from proxy.wire.rows import ResultReader
+from rewriter.plans import Plan, ShardSelect, Values
 from tests.backends.fakes import FakeTransport
 from tests.execute.world import ServerConn, World
 from tests.support.waiting import turns
@@ -75,6 +80,7 @@ STATEMENTS: list[bytes] = [
     b"SELECT LAST_INSERT_ID() FROM pins WHERE id = %d" % pin(1), b"DELETE FROM pins WHERE id = %d" % pin(1),
     b"SELECT id FROM pins LIMIT 5", b"EXPLAIN SELECT id FROM pins WHERE id = %d" % pin(1),
     b"SELECT id, data, ts FROM pins WHERE id = %d" % pin(1) + b" " * 70_000 + b"1",
+    b"SELECT id, data FROM pins WHERE id IN (%d, %d, %d, %d)" % (pin(0), pin(1), pin(2), pin(3)),
     b"INSERT INTO board_has_pins (pin_id, sequence, board_id) VALUES (5, 1, %d)" % pin(1, 2),
     b"INSERT INTO comments (data) VALUES ('{\"pin_id\": %d}')" % pin(500),
     b"INSERT INTO comments (data) VALUES ('{\"text\": \"a\", \"pin_id\" : \"%d\"}')" % pin(2),
@@ -83,7 +89,7 @@ STATEMENTS: list[bytes] = [
     b"INSERT INTO legacy.items (a) VALUES (1)", b"UPDATE legacy.items SET a = LAST_INSERT_ID(3)",
     b"SELECT a FROM legacy.items WHERE b = 1", b"CALL legacy.run()",
 ]  # fmt: skip
-COMMENT, PIN, ITEM = range(len(STATEMENTS) - 6, len(STATEMENTS) - 3)
+LIST, LISTED, _, _, COMMENT, PIN, ITEM = range(len(STATEMENTS) - 10, len(STATEMENTS) - 3)
 
 
 @cache
@@ -139,7 +145,7 @@ class Side:
     def __init__(self, *, short: bool, begins: bool, clients: int) -> None:
         schema, topology = documents()
         self.world = World(schema=schema, topology=topology)
-        self.begun = self.asked = self.sent = self.answered = 0
+        self.begun = self.asked = self.sent = self.answered = self.given = 0
         self.reply: tuple[int, int, bool] = (1, 0, False)  # rows, warnings, an error
         self.ok = Ok(1)
         self.statements: dict[tuple[int, bytes], Statement] = {}
@@ -159,6 +165,7 @@ class Side:
             client.relay.asks = self._count_asks if short else None
             client.relay.sends = self._count_sends if short else None
             client.relay.answer = self._count_answers if short else None
+            client.pieces = self._count_pieces if short else None
             self.world.services.clients.sessions[session.id] = client
             self.clients.append(client)
 
@@ -188,6 +195,12 @@ class Side:
         self.answered += done
         return done
 
+    def _count_pieces(self, *args: Any) -> bool:
+        assert plain.piece is not None
+        done = plain.piece(*args)
+        self.given += done
+        return done
+
     def _script(self, conn: ServerConn, sql: bytes) -> list[Result]:
         rows, warnings, error = self.reply
         if error:
@@ -198,6 +211,8 @@ class Side:
             return [replace(self.ok, warnings=warnings)]
         at = sql.find(b"`db0")
         database = sql[at + 1 : at + 8] if at >= 0 else b"legacy"
+        if sql.startswith(b"("):
+            database = b""  # as those of a UNION
         names = (b"id", b"data", b"ts")[: 1 + sql.count(b",", 0, sql.find(b"FROM"))]
         made = [encode_row([b"%d" % n] * len(names)) for n in range(rows)]
         return [Rows(made, len(names), warnings, definitions=[column(database, name) for name in names])]
@@ -222,7 +237,10 @@ class Side:
             return
         session, snapshot = client.session, self.world.services.serving.snapshot
         plan, literals = rewriter.find(sql, session.env) or rewriter.plan(sql, session.env)
-        host, _, text, shard = plan.at_point(literals, snapshot.topology)
+        point = plan.at_point(literals, snapshot.topology) if isinstance(plan, ShardSelect) else None
+        if point is None:
+            return  # the client has gone to another database
+        host, _, text, shard = point
         made = Statement(sql, session.env, session.settings, plan, literals, None)
         statement = self.statements.setdefault((session.id, sql), made)
         client.ready, client.seq, client.begun = False, 0, monotonic()
@@ -363,7 +381,7 @@ class Side:
 
 SHOWN = (
     Client, Session, Transaction, Relay, BackendConnection, ReplyScanner, Header, HostPool, PoolState,
-    Waiting, Load, Use, KindStats, ErrPacket,
+    Waiting, Load, Use, KindStats, ErrPacket, FanOut, Branch, Concatenation, ResultReader, Definitions,
 )  # fmt: skip
 TIMED = frozenset({"buckets", "counts"})
 """Lists of numbers by time."""
@@ -376,6 +394,7 @@ APART = frozenset(
         "services",
         "snapshot",
         "begins",
+        "pieces",
         "executed",
         "sends",
         "asks",
@@ -427,6 +446,8 @@ class Shown:
             return [one if type(one) in PLAIN else self.of(one) for one in thing]
         if isinstance(thing, Mapping):
             return [(self.of(key), self.of(value)) for key, value in thing.items()]
+        if isinstance(thing, frozenset | set):
+            return sorted(map(str, thing))
         if isinstance(thing, FakeTransport):
             return bytes(thing.written), thing.reading, thing.open, thing.aborted
         return thing if isinstance(thing, int | bytes | str) else type(thing).__name__

@@ -10,11 +10,12 @@ import pytest
 from proxy.backends.settings import LOGIN, Settings
 from proxy.local import BUILTINS
 from proxy.local.kill import kill
+from proxy.local.processes import _values
 from proxy.local.reset import reset_connection
 from proxy.local.use import use_database
 from proxy.session.outcome import Diagnostic
 from proxy.session.state import Role, User
-from proxy.wire.resultset import decode_row
+from proxy.wire.resultset import Column, decode_row, text_column
 from rewriter.plans.builtins import (
     Builtin,
     Empty,
@@ -41,6 +42,16 @@ def table(client: Client) -> list[list[str | None]]:
     assert reading.err is None
     rows = [decode_row(payload, len(reading.columns)) for payload in reading.rows]
     return [[None if value is None else value.decode() for value in row] for row in rows]
+
+
+# -- SHOW PROCESSLIST
+# ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_column_whose_name_is_no_text() -> None:
+    """A server may say anything, and it is no bug of the proxy then."""
+    columns = [Column(b"\xff\xfe"), text_column("User")]
+    assert _values({"user": "u"}, columns) == [None, b"u"]
 
 
 # -- USE

@@ -103,7 +103,7 @@ raws = st.builds(
 values = st.lists(st.binary(max_size=30), max_size=3).map(tuple)
 
 
-def outcome(form: Form, *arguments: Any) -> object:
+def outcome(form: Callable[..., object], *arguments: Any) -> object:
     try:
         return form(*arguments)
     except Exception as error:
@@ -201,9 +201,10 @@ def test_both_forms_of_a_row_are_the_same(
 @pytest.mark.parametrize(
     "wrong",
     [
-        (), (1, (), OF_KEY, PLACES, NAMED), (b"1", [], OF_KEY, PLACES, NAMED), (b"1", (), (1,), PLACES, NAMED),
-        (b"1", (), OF_KEY._replace(bits=None), PLACES, NAMED), (b"1", (), OF_KEY._replace(member=""), PLACES, NAMED),
-        (b"1", (), OF_KEY._replace(id_offset=-1), PLACES, NAMED), (b"1", (), OF_KEY, None, NAMED),
+        (), (1, (), OF_KEY, PLACES, NAMED), (b"1", [], OF_KEY, PLACES, NAMED),
+        (b"1", (), (1,), PLACES, NAMED), (b"1", (), (0, b"", None, None), PLACES, NAMED),
+        (b"1", (), (0, "", ANY, None), PLACES, NAMED), (b"1", (), OF_KEY, None, NAMED),
+        (b"1", (), OF_KEY._replace(id_offset=-1), PLACES, NAMED),
         (pin(7, 5), (), OF_KEY, {7: ("b", "db7")}, NAMED), (pin(7, 5), (), OF_KEY, PLACES, None),
     ],
 )  # fmt: skip

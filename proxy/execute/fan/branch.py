@@ -13,7 +13,7 @@ from proxy.engine.session_sync import sync_packets
 from proxy.errors import ProxyError
 from proxy.load import Load
 from proxy.wire.packets import query_packet
-from proxy.wire.rows import ResultReader
+from proxy.wire.rows import HEADER, ResultReader
 from rewriter.plans import HostStatement
 
 if TYPE_CHECKING:
@@ -67,14 +67,24 @@ class Branch:
 
     def send_next(self) -> None:
         """Send the next statement on the branch's connection."""
-        conn = self.conn
+        conn, fan, client = self.conn, self.fan, self.fan.client
         assert conn is not None
+        session = client.session
         self.run, sql = self.statements.pop(0)
-        self.reader = ResultReader()
-        conn.begun = self.fan.client.begun
-        packets, count = sync_packets(self.fan.client.session, conn, self.fan.settings)
-        conn.send(packets + query_packet(sql), self, count)
-        self.loads = conn.shards = self.fan.loads(self.run)
+        if self.reader.state != HEADER:
+            self.reader = ResultReader()
+        conn.begun = client.begun
+        if (
+            fan.settings is not None
+            or conn.settings is not session.settings
+            or session.transaction.explicit
+            or not session.autocommit
+        ):
+            packets, count = sync_packets(session, conn, fan.settings)
+            conn.send(packets + query_packet(sql), self, count)
+        else:
+            conn.ask(sql, self, client.pieces)
+        self.loads = conn.shards = fan.loads(self.run)
 
     def leave(self) -> None:
         """Give up what is at work: close the connection, and end the statement on the server."""

@@ -38,7 +38,35 @@ if TYPE_CHECKING:
 
 
 class FanOut:
-    """One statement over several hosts: the client's `Work` until it has been answered."""
+    """One statement over several hosts: the client's `Work` until it has been answered.
+
+    What comes of the replies is done by compiled steps where it is nothing but rows (`pieces`, see
+    `frontend/plain.py`): what they do is said in `received` and `branch_done`.
+    """
+
+    __slots__ = (
+        "_later",
+        "_learning",
+        "_lost",
+        "_over",
+        "_running",
+        "_to_connect",
+        "_waiter",
+        "_width",
+        "_zeros",
+        "bound",
+        "branches",
+        "bytes",
+        "ceiling",
+        "client",
+        "definitions",
+        "error",
+        "keyspace",
+        "merge",
+        "merger",
+        "settings",
+        "told",
+    )
 
     def __init__(
         self,
@@ -371,8 +399,10 @@ class FanOut:
 
     def _finish(self) -> None:
         """Answer the client: the end of the rows, or the error."""
-        self._stop_merging()
-        self._give_all_back()
+        if self._later is not None:
+            self._stop_merging()
+        if self._over or self._lost or any(branch.conn is not None for branch in self.branches):
+            self._give_all_back()
         self.branches = []  # each refers to this one: it need not wait for the garbage collector
         client, session = self.client, self.client.session
         if self.merger is None:
@@ -381,12 +411,11 @@ class FanOut:
         if self.error is not None:
             client.fail(self.error, self.merger.seq)
             return
-        diagnostics = self.told.diagnostics + notices(self.bound.warnings)
-        session.apply(
-            Outcome(RESULT_SET, None, self.merger.found, diagnostics, tables=True, touched=ROWS_SENT)
-        )
-        warnings = self.told.count + len(self.bound.warnings)
-        client.transport.write(eof_packet(self.merger.seq, session.status(), warnings))
+        diagnostics, count, warnings = self.told.diagnostics, self.told.count, self.bound.warnings
+        if warnings:
+            diagnostics, count = diagnostics + notices(warnings), count + len(warnings)
+        session.apply(Outcome(RESULT_SET, None, self.merger.found, diagnostics, True, ROWS_SENT))
+        client.transport.write(eof_packet(self.merger.seq, session.status(), count))
         client.finish("ok")
 
     def _stop_merging(self) -> None:

@@ -84,6 +84,8 @@ class Window:
 class _Output:
     """What all mergers do with merged rows: OFFSET and LIMIT, and packets without the hidden columns."""
 
+    __slots__ = ("_columns", "_hidden", "_offset", "_window", "emitted", "seq")
+
     pending = False
 
     def __init__(self, merge: Merge, columns: Sequence[Column], seq: int) -> None:
@@ -114,14 +116,17 @@ class _Output:
 
 
 class Concatenation(_Output):
-    """Rows as they come, from whichever run."""
+    """Rows as they come, from whichever run. `all`: whole, and all of them."""
+
+    __slots__ = ("_keys", "all")
 
     def __init__(self, merge: Merge, columns: Sequence[Column], seq: int) -> None:
         super().__init__(merge, columns, seq)
-        self._keys = RowKeys((), columns, len(columns) - merge.hidden, {})
+        self.all = not merge.hidden and self._window.open
+        self._keys = None if self.all else RowKeys((), columns, len(columns) - merge.hidden, {})
 
     def rows(self, run: int, block: bytes) -> bytes:
-        if self._hidden or not self._window.open:
+        if self._keys is not None:
             return self._give(self._keys.of(block)[1])
         out, self.seq, count = renumber(block, self.seq)
         self.emitted += count
