@@ -109,8 +109,9 @@ def each(sqls: Callable[[int], str]) -> Callable[[socket.socket], None]:
     return run
 
 
-def flood(data: bytes) -> Callable[[socket.socket], None]:
-    return lambda sock: pour(sock, data)
+def flood(data: bytes | Callable[[], bytes]) -> Callable[[socket.socket], None]:
+    """Pour `data`, or what it makes: not before it is wanted, where that takes long."""
+    return lambda sock: pour(sock, data() if callable(data) else data)
 
 
 def _list(count: int, one: Callable[[int], str], between: str = ", ") -> str:
@@ -157,10 +158,10 @@ ATTACKS: Final = {
     one.name: one
     for one in (
         Attack("pings", flood(PING * 200_000)),
-        Attack("zlib: pings", flood(zlibbed(PINGS)), COMPRESS),
-        Attack("zstd: pings", flood(zstded(PINGS)), ZSTD),
+        Attack("zlib: pings", flood(lambda: zlibbed(PINGS)), COMPRESS),
+        Attack("zstd: pings", flood(lambda: zstded(PINGS)), ZSTD),
         Attack("zlib: tiny frames", flood(b"\x01\0\0\0\0\0\0\x01" * 100_000), COMPRESS),
-        Attack("zlib: bomb", flood(zlibbed(BOMB) * 8), COMPRESS),
+        Attack("zlib: bomb", flood(lambda: zlibbed(BOMB) * 8), COMPRESS),
         Attack("closes", flood(packet(b"\x19\1\0\0\0") * 100_000)),
         Attack("long data", flood(packet(b"\x18\1\0\0\0\0\0x") * 100_000)),
         Attack("field lists", flood(packet(b"\x04pins\0") * 20_000)),

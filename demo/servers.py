@@ -163,6 +163,8 @@ class LocalServer(Child):
         complete(run())
 
     def _unready(self) -> str:
+        if not self.socket.exists():  # nearly all looks find that; each log-in would take a thread and a loop
+            return "it has no socket yet"
         try:
             complete(self._look())
         except HostError as error:

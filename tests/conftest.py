@@ -159,11 +159,23 @@ busy, and in shares of about the same time.
 """
 HALVES = {"faults": "test_n", "integration": "test_m"}
 """Folders that are two shares each, and where the second begins: the run is as long as its longest share."""
+LONGEST = frozenset(
+    f"tests/{name}.py"
+    for name in (
+        "execute/test_plain",
+        "packaging/test_wheel",
+        "planning/test_planning",
+        "rewriter/test_two_readers",
+        "rewriter/test_words",
+    )
+)
+"""Files whose tests take so long that the run would end with one of them alone, were it among the last."""
 
 
 class ByFlavour(LoadScopeScheduling):  # type: ignore[misc]
     """Side by side: tests of one flavour share a process, and its servers, but for those of `CLUSTERS`, which
-    have others, and of `HALVES`, which take long; so do the other tests of one file.
+    have others, and of `HALVES`, which take long; so do the other tests of one file, and those of the files
+    beside the folders, which all read the whole code.
     """
 
     def _split_scope(self, nodeid: str) -> str:
@@ -174,7 +186,8 @@ def shared_by(nodeid: str) -> str:
     """The flavour, a share of its tests, or the file whose tests share a process with this one."""
     flavour = FLAVOUR.search(nodeid)
     if flavour is None:
-        return nodeid.partition("::")[0]
+        file = nodeid.partition("::")[0]
+        return file if file.count("/") > 1 else "tests/"
     _, folder, file = nodeid.partition("::")[0].split("/")
     if folder in HALVES:
         half = "second" if file >= HALVES[folder] else "first"
@@ -189,7 +202,7 @@ def turn(nodeid: str) -> int:
     share = shared_by(nodeid)
     folders = ("fleet", "integration", "faults")
     if "/" in share:
-        return len(folders) + 1
+        return len(folders) + (1 if share in LONGEST else 2)
     return next((at for at, folder in enumerate(folders) if share.endswith(folder)), len(folders))
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.conftest import either, shared_by, turn
+from tests.conftest import LONGEST, either, shared_by, turn
 from tests.support.programs import FLAVOURS
 
 
@@ -22,16 +24,20 @@ def test_a_flavours_tests_share_a_process(request: pytest.FixtureRequest) -> Non
         == shared_by("tests/x/test_y.py::test_a")
         == "tests/x/test_y.py"
     )
+    assert shared_by("tests/test_y.py::test_z") == shared_by("tests/test_x.py::test_z")
 
 
 def test_the_longest_shares_begin_first() -> None:
     ids = [
         "tests/x/test_a.py::test_b",
+        "tests/rewriter/test_words.py::test_b",
         "tests/x/test_a.py::test_b[mariadb]",
         "tests/faults/test_a.py::test_b[mysql9]",
     ]
     ids += ["tests/integration/test_a.py::test_b[mysql9-1]", "tests/fleet/test_a.py::test_b[1-mariadb]"]
     assert sorted(ids, key=turn) == ids[::-1]
+    root = Path(__file__).parents[1]
+    assert [name for name in LONGEST if not (root / name).exists()] == []
 
 
 def test_some_tests_need_one_server_each() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import pickle
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -48,7 +49,9 @@ def test_nobody_asks_for_the_brand() -> None:
         f"{path.relative_to(ROOT)}": sorted(set(lines))
         for room in ROOMS
         for path in (ROOT / room).rglob("*.py")
-        if (lines := list(brands(ast.parse(path.read_text()))))
+        # without the words, there is nothing to find
+        if re.search("mariadb|mysql", text := path.read_text(), re.IGNORECASE)
+        and (lines := list(brands(ast.parse(text))))
     }
     assert {name: lines for name, lines in found.items() if name not in REASONS} == {}
     assert {name for name in REASONS if not (ROOT / name).exists()} == set()

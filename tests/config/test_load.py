@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from config.checks import fit_problems, succession_problems
 from config.document import from_value
@@ -16,8 +15,9 @@ from config.hosts import one_host_twice
 from config.load import ConfigError, check, load_schema, load_settings, load_topology
 from config.sources import FileSource, ZooKeeperSource, open_source
 from tests.config.test_settings import LEAST
+from tests.support.cases import cases_in
 
-MISFITS = yaml.safe_load((Path(__file__).parent / "cases" / "misfits.yaml").read_text())
+MISFITS = cases_in(Path(__file__).parent / "cases" / "misfits.yaml")
 
 
 def ranges(last: int = 3, master: str = "a") -> list[dict[str, Any]]:

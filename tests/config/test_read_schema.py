@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from config.load import ConfigError, load_schema
 from config.schema import Colocation, Column, KeyType, Kind, Table
+from tests.support.cases import cases_in
 
-REFUSED = yaml.safe_load((Path(__file__).parent / "cases" / "schema.yaml").read_text())
+REFUSED = cases_in(Path(__file__).parent / "cases" / "schema.yaml")
 
 DEMO = b"""
 version: 3

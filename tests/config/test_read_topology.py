@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from config.layout import INSTAGRAM, PINTEREST
 from config.load import ConfigError, load_topology
 from config.topology import State
+from tests.support.cases import cases_in
 
-REFUSED = yaml.safe_load((Path(__file__).parent / "cases" / "topology.yaml").read_text())
+REFUSED = cases_in(Path(__file__).parent / "cases" / "topology.yaml")
 
 SEEDS_SHAPE = b"""
 {"version": 7, "keyspaces": {"main": {"layout": "pinterest", "database": "db{shard:05d}", "ranges": [

@@ -14,8 +14,9 @@ from config.address import Address
 from config.credentials import Role
 from config.load import ConfigError, load_settings
 from config.settings import Scatter, Settings
+from tests.support.cases import cases_in
 
-REFUSED = yaml.safe_load((Path(__file__).parent / "cases" / "settings.yaml").read_text())
+REFUSED = cases_in(Path(__file__).parent / "cases" / "settings.yaml")
 
 LEAST: dict[str, Any] = {
     "users": [{"name": "app", "password": "secret"}],

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from proxy.wire.auth import store_caching_sha2
 from tests.drivers.catalog import HERE, Client, environment
+from tests.support.cases import cases_in
 from tests.support.servers import Connection
 
 TIMEOUT = 120
@@ -61,7 +60,7 @@ def shorten(value: Any, other: Any) -> str:
 
 def load() -> dict[str, Any]:
     """checks.yaml, with the marks and conditions that follow from the columns filled in."""
-    found: dict[str, Any] = yaml.safe_load((HERE / "checks.yaml").read_text())
+    found: dict[str, Any] = cases_in(HERE / "checks.yaml")
     columns = list(found["columns"])
     marks = ", ".join("?" * (len(columns) + 1))
     # a FLOAT that went through text has lost what the server does not print

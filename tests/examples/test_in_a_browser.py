@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from tests.examples.conftest import Visitor, new_board, new_user, order_of
-from tests.support.browser import PHONE, WIDE, Browser, Page, running_browser
+from tests.support.browser import PHONE, WIDE, Browser, Page, connected, running_browser
 from tests.support.demo import Demo
 from tests.support.waiting import async_wait_until
 
@@ -19,9 +18,15 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_browser(tmp_path_factory.mktemp("browser")) as url:
+        yield url
+
+
 @pytest.fixture
-async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
-    async with running_browser(tmp_path) as running:
+async def browser(window: str) -> AsyncIterator[Browser]:
+    async with connected(window) as running:
         yield running
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from time import monotonic
@@ -409,12 +409,19 @@ APART = frozenset(
 )
 
 
-def attributes(thing: object) -> Iterator[tuple[str, object]]:
-    for kind in type(thing).__mro__:
-        slots = vars(kind).get("__slots__", ())
-        for name in (slots,) if isinstance(slots, str) else slots:
-            if name not in APART and hasattr(thing, name):
-                yield name, getattr(thing, name)
+PLAIN = frozenset({int, bool, bytes, str, type(None)})
+"""What is shown as it is: by far the most."""
+ABSENT = object()
+
+
+@cache
+def attributes(kind: type) -> tuple[str, ...]:
+    """The names of those that are compared."""
+    found: list[str] = []
+    for one in kind.__mro__:
+        slots = vars(one).get("__slots__", ())
+        found += (slots,) if isinstance(slots, str) else slots
+    return tuple(name for name in found if name not in APART)
 
 
 class Shown:
@@ -425,27 +432,36 @@ class Shown:
         self._moments: dict[float, int] = {}
 
     def of(self, thing: object, name: str = "") -> object:
-        if name in MOMENTS and isinstance(thing, float):
-            return self._moments.setdefault(thing, len(self._moments)) if thing else 0.0
+        if type(thing) in PLAIN:
+            return thing
         if isinstance(thing, float):
+            if name in MOMENTS:
+                return self._moments.setdefault(thing, len(self._moments)) if thing else 0.0
             return "a time" if thing and name not in CLOCK else thing
+        if isinstance(thing, SHOWN):
+            return self._attributes_of(thing)
         if name in TIMED and isinstance(thing, list):
             return sum(thing)
+        if isinstance(thing, list | tuple) and type(thing).__module__ in ("builtins", "proxy.stats"):
+            return [one if type(one) in PLAIN else self.of(one) for one in thing]
         if isinstance(thing, Mapping):
             return [(self.of(key), self.of(value)) for key, value in thing.items()]
-        if isinstance(thing, list | tuple) and type(thing).__module__ in ("builtins", "proxy.stats"):
-            return [self.of(one) for one in thing]
         if isinstance(thing, frozenset | set):
             return sorted(map(str, thing))
         if isinstance(thing, FakeTransport):
             return bytes(thing.written), thing.reading, thing.open, thing.aborted
-        if not isinstance(thing, SHOWN):
-            plain = isinstance(thing, int | bytes | str | type(None))
-            return thing if plain else type(thing).__name__
+        return thing if isinstance(thing, int | bytes | str) else type(thing).__name__
+
+    def _attributes_of(self, thing: Any) -> object:
         number = self._numbers.setdefault(id(thing), len(self._numbers))
         if number < len(self._numbers) - 1:
             return number
-        return type(thing).__name__, [(key, self.of(value, key)) for key, value in attributes(thing)]
+        found = []
+        for name in attributes(thing.__class__):
+            value = getattr(thing, name, ABSENT)
+            if value is not ABSENT:
+                found.append((name, value if type(value) in PLAIN else self.of(value, name)))
+        return type(thing).__name__, found
 
 
 def all_of(side: Side) -> object:

@@ -13,10 +13,10 @@ from typing import Any
 
 import pymysql
 import pytest
-import yaml
 
 from demo.programs import Program
 from tests.integration.own import OwnProxy
+from tests.support.cases import cases_in
 from tests.support.demo import Demo, running_demo
 
 Connection = pymysql.connections.Connection
@@ -117,7 +117,7 @@ DEFINITIONS = (
     "CREATE TABLE named (a INT PRIMARY KEY, b INT)",
 )
 
-WRITES = yaml.safe_load(Path(__file__).with_name("own_schema.yaml").read_text())
+WRITES = cases_in(Path(__file__).with_name("own_schema.yaml"))
 
 
 def test_assignments_that_are_none_count_as_on_one_server(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from tests.integration.fixtures import MakeOwn, MakeRaw, shard_of
 from tests.integration.raw import Raw
-from tests.support.browser import PHONE, WIDE, Browser, find_browser, running_browser
+from tests.support.browser import PHONE, WIDE, Browser, connected, find_browser, running_browser
 from tests.support.demo import Demo
 
 pytestmark = [
@@ -18,9 +17,15 @@ pytestmark = [
 ]
 
 
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with running_browser(tmp_path_factory.mktemp("browser")) as url:
+        yield url
+
+
 @pytest.fixture
-async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
-    async with running_browser(tmp_path) as running:
+async def browser(window: str) -> AsyncIterator[Browser]:
+    async with connected(window) as running:
         yield running
 
 

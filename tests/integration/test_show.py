@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pymysql.constants import FIELD_TYPE
 from pymysql.err import MySQLError
 
 from tests.integration.fixtures import Connect
 from tests.integration.test_views import DATABASES
+from tests.support.cases import cases_in
 from tests.support.servers import Connection, LocalServer
 
-CASES: dict[str, list[str]] = yaml.safe_load((Path(__file__).parent / "metadata" / "show.yaml").read_text())
+CASES: dict[str, list[str]] = cases_in(Path(__file__).parent / "metadata" / "show.yaml")
 VOLATILE = {
     *("Cardinality", "Rows", "Avg_row_length", "Data_length", "Index_length", "Data_free", "Version"),
     *("Auto_increment", "Create_time", "Update_time", "Max_data_length"),

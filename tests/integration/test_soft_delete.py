@@ -10,12 +10,12 @@ from typing import Any
 
 import pymysql
 import pytest
-import yaml
 
 from demo.programs import Program
 from tests.integration import binary as b
 from tests.integration.binary import Binary
 from tests.integration.own import OwnProxy
+from tests.support.cases import cases_in
 from tests.support.demo import Demo, running_demo
 
 pytestmark = pytest.mark.either_server
@@ -204,7 +204,7 @@ def answer(connection: Connection, sql: str) -> tuple[list[str], list[tuple[Any,
     return names, found if "ORDER BY" in sql else sorted(found, key=repr)
 
 
-CASES: list[str] = yaml.safe_load(Path(__file__).with_name("soft_delete.yaml").read_text())
+CASES: list[str] = cases_in(Path(__file__).with_name("soft_delete.yaml"))
 
 
 def expanded(sql: str) -> str:

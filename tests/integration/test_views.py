@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from pymysql.err import MySQLError
 
 from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
 from tests.integration.raw import query
+from tests.support.cases import cases_in
 from tests.support.demo import Demo
 from tests.support.servers import Connection, LocalServer
 
-CASES: dict[str, list[str]] = yaml.safe_load((Path(__file__).parent / "metadata" / "views.yaml").read_text())
+CASES: dict[str, list[str]] = cases_in(Path(__file__).parent / "metadata" / "views.yaml")
 VOLATILE = {
     *("TABLE_ROWS", "AVG_ROW_LENGTH", "DATA_LENGTH", "MAX_DATA_LENGTH", "INDEX_LENGTH", "DATA_FREE"),
     *("AUTO_INCREMENT", "CREATE_TIME", "UPDATE_TIME", "CHECK_TIME", "CARDINALITY", "TABLE_ROWS > 0"),

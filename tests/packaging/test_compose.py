@@ -14,13 +14,13 @@ from typing import Any
 
 import pymysql
 import pytest
-import yaml
 
 from config.load import check, load_topology
 from demo.process import free_port, kill_all
 from demo.programs import Program, ServerError
 from demo.servers import start_all
 from demo.zookeeper import LocalZooKeeper
+from tests.support.cases import cases_in
 from tests.support.programs import need_program
 from tests.support.servers import LocalServer
 from tests.support.template import template_of
@@ -29,7 +29,7 @@ from tests.support.zygote import zygote
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "compose"
-COMPOSE: dict[str, Any] = yaml.safe_load((EXAMPLE / "compose.yaml").read_text())
+COMPOSE: dict[str, Any] = cases_in(EXAMPLE / "compose.yaml")
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 VARIABLES = dict(re.findall(r"(?m)^(\w+)=(.*)$", (EXAMPLE / ".env").read_text()))
 HOSTS = [name for name in SERVICES if name.startswith("db")]

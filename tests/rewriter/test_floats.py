@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-import yaml
 
 from config.load import load_schema, load_topology
 from demo.documents import SCHEMA, topology_document
 from rewriter.planner import Rewriter
 from rewriter.plans import Env, ReadThenWrite, ShardWrite
+from tests.support.cases import cases_in
 
 _COLUMNS = {"name": "VARCHAR(40)", "f": "FLOAT", "d": "DOUBLE", "n": "INT"}
 _TABLES = {
@@ -26,7 +26,7 @@ _TABLES = {
         },
     },
 }
-_MODEL = load_schema({**yaml.safe_load(SCHEMA.read_text()), "databases": {"demo": {"tables": _TABLES}}})
+_MODEL = load_schema({**cases_in(SCHEMA), "databases": {"demo": {"tables": _TABLES}}})
 _TOPOLOGY = load_topology(topology_document(4, [("a:3306", None), ("b:3306", None)]), schema=_MODEL)
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,8 +19,9 @@ from rewriter.planner import Rewriter
 from rewriter.plans import BindError, Bound, Env, Reject
 from tests.rewriter.support import LAYOUT, SHARDS, first, shards_of, values_of
 from tests.rewriter.test_soundness import IDS, Condition, Row, conditions, truth
+from tests.support.cases import cases_in
 
-CASES = yaml.safe_load(Path(__file__).with_name("strict_cases.yaml").read_text())
+CASES = cases_in(Path(__file__).with_name("strict_cases.yaml"))
 
 ALBUM: dict[str, Any] = {"column": "album_id", "strict": True}
 SCHEMA = load_schema(

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.integration.raw import Raw
 from tests.sessions.test_scripts import told
+from tests.support.cases import cases_in
 from tests.support.demo import Demo
 from tests.support.servers import LocalServer
 
@@ -27,7 +27,7 @@ VARIABLES = (
     "default_storage_engine", "max_join_size", "div_precision_increment",
 )  # fmt: skip
 
-FORMS: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("forms.yaml").read_text())
+FORMS: dict[str, list[str]] = cases_in(Path(__file__).with_name("forms.yaml"))
 
 
 @pytest.fixture(params=["scripts", "demo"])

@@ -7,15 +7,15 @@ import base64
 import itertools
 import os
 import shutil
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from demo.process import spawn, stop_all, tail
-from tests.support.waiting import async_wait_until
+from tests.support.waiting import async_wait_until, wait_until
 
 PROGRAMS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 WIDE, PHONE = (1280, 860), (390, 844)
@@ -26,9 +26,11 @@ def find_browser() -> str | None:
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
-@asynccontextmanager
-async def running_browser(folder: Path) -> AsyncIterator[Browser]:
-    """A browser whose profile is under `folder`; ended with its pages."""
+@contextmanager
+def running_browser(folder: Path) -> Iterator[str]:
+    """The address of a browser for several tests, each of which is a `connected` one's; its profile is under
+    `folder`.
+    """
     program = find_browser()
     assert program, "no browser"
     log, profile = folder / "browser.log", folder / "profile"
@@ -46,21 +48,27 @@ async def running_browser(folder: Path) -> AsyncIterator[Browser]:
     )
     try:
         port = profile / "DevToolsActivePort"
-        await async_wait_until(
+        wait_until(
             lambda: process.poll() is not None or (port.exists() and port.read_text().count("\n") >= 1),
             "the browser's port",
         )
         assert process.poll() is None, f"the browser ended:\n{tail(log)}"
         number, path = port.read_text().split("\n")[:2]
-        url = f"ws://127.0.0.1:{number}{path}"
-        async with aiohttp.ClientSession() as http, http.ws_connect(url, max_msg_size=0) as socket:
-            browser = Browser(socket)
-            try:
-                yield browser
-            finally:
-                browser.reader.cancel()
+        yield f"ws://127.0.0.1:{number}{path}"
     finally:
         stop_all([process], 10)
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Browser]:
+    """The browser at that address, for one test: its pages end with it, and what they have kept."""
+    async with aiohttp.ClientSession() as http, http.ws_connect(url, max_msg_size=0) as socket:
+        browser = Browser(socket)
+        try:
+            yield browser
+            await browser.forget()
+        finally:
+            browser.reader.cancel()
 
 
 class Browser:
@@ -71,6 +79,7 @@ class Browser:
         self._numbers = itertools.count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
         self._pages: dict[str, Page] = {}
+        self._contexts: list[str] = []
         self.reader = asyncio.ensure_future(self._read())
 
     async def _read(self) -> None:
@@ -95,7 +104,10 @@ class Browser:
 
     async def page(self, url: str, *, size: tuple[int, int] = WIDE, dark: bool = False) -> Page:
         """A page of somebody's own: it shares no cookies with others."""
-        context = (await self.send("Target.createBrowserContext"))["browserContextId"]
+        # it goes with this connection, also when a test fails
+        made = await self.send("Target.createBrowserContext", disposeOnDetach=True)
+        context = made["browserContextId"]
+        self._contexts.append(context)
         target = await self.send("Target.createTarget", url="about:blank", browserContextId=context)
         attached = await self.send("Target.attachToTarget", targetId=target["targetId"], flatten=True)
         page = Page(self, attached["sessionId"])
@@ -105,6 +117,11 @@ class Browser:
         await page.look(size, dark=dark)
         await page.go(url)
         return page
+
+    async def forget(self) -> None:
+        """Close all pages, and wait until they are gone."""
+        for context in self._contexts:
+            await self.send("Target.disposeBrowserContext", browserContextId=context)
 
 
 class Page:

@@ -23,7 +23,7 @@ from demo.sample import Sample
 from demo.servers import hosts_of, start_all
 from demo.steps import Step
 from demo.workspace import Workspace
-from tests.support.template import locked, run_folder
+from tests.support.template import locked, run_folder, with_holes
 
 STOP_SECONDS = 120.0
 
@@ -96,6 +96,9 @@ def _made(options: DemoOptions, path: Path) -> Image:
         made.proxy.release()
         for server in made.masters:
             server.forget_socket()
+    for server in made.masters:
+        server.data.rename(server.data.with_name("made"))
+        with_holes(server.data.with_name("made"), server.data)
     image = Image(path, [one.password for one in made.masters], made._backends, created, made.sample, rows)
     (draft / "image").write_bytes(pickle.dumps(image))
     draft.rename(path)

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from demo.programs import Program, initialise
+from demo.process import run
+from demo.programs import Program, ServerError, initialise
 
 #: In the place of a program: told to make a data directory, it copies the one that was made before.
 _SCRIPT = """#!/bin/sh
@@ -42,6 +43,16 @@ def locked(path: Path) -> Iterator[None]:
         yield
 
 
+def with_holes(data: Path, target: Path) -> None:
+    """Move a stopped server's data directory to `target`, without what is zeros in its files: three quarters,
+    which each copy would have to write again.
+    """
+    code, output = run(["cp", "-R", "--sparse=always", str(data), str(target)])
+    if code:
+        raise ServerError(f"{data} could not be copied: {output.strip()}")
+    shutil.rmtree(data)
+
+
 @functools.cache
 def template_of(program: Program) -> Path:
     """An initialised data directory to copy, made once a run."""
@@ -55,7 +66,8 @@ def template_of(program: Program) -> Path:
     with locked(folder.with_suffix(".lock")):
         if not (folder / "data").exists():
             shutil.rmtree(folder, ignore_errors=True)  # of one that was killed at it
-            initialise(program, folder / "draft")
+            initialise(program, folder / "made")
+            with_holes(folder / "made", folder / "draft")
             (folder / "draft").rename(folder / "data")
     return folder / "data"
 
