@@ -180,6 +180,7 @@ async def test_who_clicks_twice_does_it_once(browser: Browser, pinboard: str) ->
     page = await signed_in(browser, visitor, f"#/boards/{board}")
     await page.write("input[name=details]", "Once")
     await page.evaluate("document.querySelector('form button').click()," * 3 + "0")
+    await page.wait_for("document.querySelector('.pin .heart')")
     await page.evaluate("document.querySelector('.pin .heart').click()," * 2 + "0")
     await page.wait_for("document.querySelectorAll('.pin').length == 2")
     assert len(visitor.get(f"/api/boards/{board}/pins")["pins"]) == 2

@@ -92,7 +92,8 @@ FORMS = (by_id.PYTHON_ROW, by_id.row_by_id)
         st.sampled_from(
             [
                 b'"pin_id"', b'"a"', b'""', b'"', b":", b",", b"{", b"}", b" ", b"\t", b"\x0b", b"\x0c",
-                b"\x1c", b"\r\n", b"5", b"05", b"0", b"1.5", b"-1", b"true", b"[1]", b"\\", b"'", b"\0", b"9" * 19,
+                b"\x1c", b"\r\n", b"5", b"05", b"0", b"1.5", b"-1", b"true", b"[1]", b"\\", b"'",
+                b"\0", b"9" * 19,
                 b"9" * 20, b'"5"', b'"05"', b'"%b"' % (b"7" * 20), b'"pin_id":', b'"a": 1,', b'"a":"b" ,',
                 b'"pin_id": 5}', b"\xc3\xa4",
             ]
