@@ -583,3 +583,35 @@ def test_lists_that_begin_at_once(steps: list[Step], begun: int) -> None:
     side = asyncio.run(both([*WARM, *KNOWN, *steps, *[deliver()] * 6, pause(0, False)], 3))
     assert side.begun - known().begun == begun
     assert all(client.ready for client in side.clients)
+
+
+@compiled
+@pytest.mark.parametrize("what", ["taken", "closed"])
+def test_a_connection_that_goes_while_another_host_is_looked_for(what: str) -> None:
+    async def run() -> None:
+        side = await both([*WARM, *KNOWN])
+        client, (first, second) = side.clients[0], ("h1:3306", "h2:3306")
+        relay, state = client.relay, side.world.backends.pool(first).state
+        assert isinstance(relay, Relay)
+        pool, (conn, *_) = relay.pool, [one for idle in state.idle for one in idle]
+
+        def without_it(host: str) -> Any:
+            if host == second and conn in state.idle[conn.capability_set]:
+                if what == "closed":
+                    conn.close()
+                else:
+                    state.take(conn.settings, None, conn.capability_set, "somebody")
+            return pool(host)
+
+        relay.pool = without_it
+        before = side.begun
+        side.send(0, STATEMENTS[LIST])
+        await side.world.turn()
+        assert side.begun == before
+        assert conn.receiver is None
+        for _ in range(4):
+            side.deliver(0, None, changed=False)
+            await side.world.turn()
+        assert client.ready
+
+    asyncio.run(run())
