@@ -135,7 +135,10 @@ static int note_fed(PyObject *scanner, const Piece *piece, PyObject *rest)
 {
     const int skips = !piece->first && PyLong_AsSsize_t(AT(scanner, ReplyScanner, _skip)) > 0;
     const Py_ssize_t before = piece->first ? 0 : PyLong_AsSsize_t(AT(scanner, ReplyScanner, rows)) - skips;
+    int number = piece->number;
 
+    if (skips && piece->rows == 1 && !piece->ended) /* whatever number it has: its header was not looked at again */
+        number = (int)(PyLong_AsSsize_t(AT(scanner, ReplyScanner, seq)) + 1) & 0xFF;
     put_new(&AT(scanner, ReplyScanner, _fed), Py_True);
     put_new(&AT(scanner, ReplyScanner, _carry), piece->missing ? no_bytes : rest);
     if (piece->first) {
@@ -155,7 +158,7 @@ static int note_fed(PyObject *scanner, const Piece *piece, PyObject *rest)
     return put_int(&AT(scanner, ReplyScanner, rows), before + piece->rows + (piece->missing > 0)) &&
            put_int(&AT(scanner, ReplyScanner, _skip), piece->missing) &&
            put_int(&AT(scanner, ReplyScanner, partial), piece->partial) &&
-           (piece->number < 0 || put_int(&AT(scanner, ReplyScanner, seq), piece->number));
+           (number < 0 || put_int(&AT(scanner, ReplyScanner, seq), number));
 }
 
 /* What `data_received` and `_reply_over` note of the piece. */

@@ -542,6 +542,10 @@ def known() -> Side:
         pytest.param([send(0, LIST), garble(0, -1, 0, b"\0"), *[deliver()] * 4], 0, id="a byte behind"),
         pytest.param([send(0, LIST), garble(0, 20, 0x41), *[deliver()] * 4], 1, id="other definitions"),
         pytest.param([send(0, LIST), garble(0, 3, 2), *[deliver()] * 4], 0, id="another number"),
+        pytest.param(
+            [send(0, LIST), garble(0, 103, 9), deliver(0, 106), deliver(0, 4), *[deliver()] * 2], 4,
+            id="a row with another number, cut",
+        ),
         pytest.param([be(0, "told"), send(0, LIST), deliver(), deliver()], 2, id="told of changes"),
     ],
 )  # fmt: skip
