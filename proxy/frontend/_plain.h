@@ -103,6 +103,7 @@ typedef struct {
 } Lent;
 
 int find_free(PyObject *relay, PyObject *host, PyObject *sql, Lent *lent);
+int is_free(const Lent *lent);
 int take_lent(const Lent *lent);
 int send_query(PyObject *receiver, PyObject *answer, PyObject *conn, PyObject *scanner, PyObject *sql);
 int run_many(PyObject *client, PyObject *plan, PyObject *values, PyObject *snapshot);

@@ -116,6 +116,15 @@ int find_free(PyObject *relay, PyObject *host, PyObject *sql, Lent *lent)
     return 1;
 }
 
+/* Whether it is free still, and the last one of its place. */
+int is_free(const Lent *lent)
+{
+    const Py_ssize_t count = PyList_GET_SIZE(lent->place);
+
+    return count > 0 && PyList_GET_ITEM(lent->place, count - 1) == lent->conn &&
+           AT(lent->conn, BackendConnection, receiver) == Py_None && AT(lent->conn, BackendConnection, closed) == Py_False;
+}
+
 /* PoolState.take of that connection, and ReplyScanner.start. */
 int take_lent(const Lent *lent)
 {

@@ -135,7 +135,10 @@ static int note_fed(PyObject *scanner, const Piece *piece, PyObject *rest)
 {
     const int skips = !piece->first && PyLong_AsSsize_t(AT(scanner, ReplyScanner, _skip)) > 0;
     const Py_ssize_t before = piece->first ? 0 : PyLong_AsSsize_t(AT(scanner, ReplyScanner, rows)) - skips;
+    int number = piece->number;
 
+    if (skips && piece->rows == 1 && !piece->ended) /* whatever number it has: its header was not looked at again */
+        number = (int)(PyLong_AsSsize_t(AT(scanner, ReplyScanner, seq)) + 1) & 0xFF;
     put_new(&AT(scanner, ReplyScanner, _fed), Py_True);
     put_new(&AT(scanner, ReplyScanner, _carry), piece->missing ? no_bytes : rest);
     if (piece->first) {
@@ -155,7 +158,7 @@ static int note_fed(PyObject *scanner, const Piece *piece, PyObject *rest)
     return put_int(&AT(scanner, ReplyScanner, rows), before + piece->rows + (piece->missing > 0)) &&
            put_int(&AT(scanner, ReplyScanner, _skip), piece->missing) &&
            put_int(&AT(scanner, ReplyScanner, partial), piece->partial) &&
-           (piece->number < 0 || put_int(&AT(scanner, ReplyScanner, seq), piece->number));
+           (number < 0 || put_int(&AT(scanner, ReplyScanner, seq), number));
 }
 
 /* What `data_received` and `_reply_over` note of the piece. */
@@ -163,8 +166,9 @@ static int note_piece(PyObject *conn, PyObject *scanner, const Piece *piece)
 {
     if (piece->first && piece->ended)
         return note_whole(scanner, piece);
-    PyObject *rest = PyBytes_FromStringAndSize(
-        PyBytes_AS_STRING(piece->bytes) + PyBytes_GET_SIZE(piece->bytes) - piece->partial, piece->partial);
+    const Py_ssize_t whole = PyBytes_GET_SIZE(piece->bytes) - piece->partial;
+    PyObject *rest = whole == 0 ? Py_NewRef(piece->bytes)
+                                : PyBytes_FromStringAndSize(PyBytes_AS_STRING(piece->bytes) + whole, piece->partial);
     const int noted = rest != NULL && note_fed(scanner, piece, rest);
     if (noted) {
         put_new(&AT(conn, BackendConnection, _plain), Py_False);
@@ -256,12 +260,27 @@ static int give_head(PyObject *fan, PyObject *branch, PyObject *client)
     return done;
 }
 
+/* The piece's rows, through the merger: 1, or 0 with an exception. */
+static int write_rows(PyObject *fan, PyObject *client, const Piece *piece)
+{
+    PyObject *merger = Py_NewRef(AT(fan, FanOut, merger)), *transport = Py_NewRef(AT(client, Exchange, transport));
+    const Py_ssize_t number = PyLong_AsSsize_t(AT(merger, Concatenation, seq));
+    PyObject *out = numbered(piece, number);
+    const int done = out != NULL && put_int(&AT(merger, Concatenation, seq), (number + piece->rows) & 0xFF) &&
+                     add_int(&AT(merger, Concatenation, emitted), piece->rows) &&
+                     add_int(&AT(fan, FanOut, bytes), piece->end - piece->begin) &&
+                     done_by(PyObject_CallMethodOneArg(transport, name_write, out));
+
+    Py_XDECREF(out);
+    Py_DECREF(transport);
+    Py_DECREF(merger);
+    return done;
+}
+
 /* FanOut.received, of rows that are the client's: 1, or 0 with an exception. */
 static int give_rows(PyObject *fan, PyObject *branch, PyObject *client, PyObject *reader, PyObject *columns,
                      const Piece *piece)
 {
-    const Py_ssize_t size = piece->end - piece->begin;
-
     if (piece->first) {
         put_new(&AT(reader, ResultReader, columns), columns);
         put_new(&AT(reader, ResultReader, state), reader_rows);
@@ -274,22 +293,9 @@ static int give_rows(PyObject *fan, PyObject *branch, PyObject *client, PyObject
     }
     if (AT(fan, FanOut, merger) == Py_None && !give_head(fan, branch, client))
         return 0;
-    if (size == 0)
-        return 1;
-    PyObject *merger = AT(fan, FanOut, merger);
-    const Py_ssize_t number = PyLong_AsSsize_t(AT(merger, Concatenation, seq));
-    PyObject *out = numbered(piece, number);
-    if (out == NULL)
+    if (piece->end > piece->begin && !write_rows(fan, client, piece))
         return 0;
-    PyObject *transport = Py_NewRef(AT(client, Exchange, transport));
-    Py_INCREF(merger);
-    const int done = put_int(&AT(merger, Concatenation, seq), (number + piece->rows) & 0xFF) &&
-                     add_int(&AT(merger, Concatenation, emitted), piece->rows) && add_int(&AT(fan, FanOut, bytes), size) &&
-                     done_by(PyObject_CallMethodOneArg(transport, name_write, out));
-    Py_DECREF(merger);
-    Py_DECREF(transport);
-    Py_DECREF(out);
-    return done && (AT(client, Exchange, writing_paused) == Py_False || done_by(PyObject_CallMethodNoArgs(fan, name_flow)));
+    return AT(client, Exchange, writing_paused) == Py_False || done_by(PyObject_CallMethodNoArgs(fan, name_flow));
 }
 
 /* `_given`: 1; 0 when the receiver cannot read it, and was told so, or with an exception. */

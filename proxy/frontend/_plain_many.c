@@ -207,20 +207,29 @@ static PyObject *make_fan(Many *many)
     return fan;
 }
 
-/* All connections are taken, and then all statements sent: 1, or 0 with an exception. */
+/* Whether the connections are as they were found: what was looked for since is Python's, which may do anything. */
+static int are_free(const Many *many)
+{
+    for (const Part *part = many->parts; part < many->parts + many->count; part++)
+        if (!is_free(&part->lent))
+            return 0;
+    return 1;
+}
+
+/* All connections are taken, and then all statements sent: 1, 0 with an exception; -1 when one is free no more. */
 static int start_all(Many *many)
 {
     PyObject *client = many->client, *fan = make_fan(many);
-    int done = fan != NULL;
+    int done = fan == NULL ? 0 : are_free(many) ? 1 : -1;
 
-    if (done) {
+    if (done > 0) {
         put_new(&AT(client, Exchange, work), fan);
         put_new(&AT(client, Exchange, kind), kind_of_selects);
         put_new(&AT(client, Exchange, plan), many->plan);
     }
-    for (Py_ssize_t one = 0; one < many->count && done; one++)
+    for (Py_ssize_t one = 0; one < many->count && done > 0; one++)
         done = take_lent(&many->parts[one].lent);
-    for (Py_ssize_t one = 0; one < many->count && done; one++) {
+    for (Py_ssize_t one = 0; one < many->count && done > 0; one++) {
         Part *part = many->parts + one;
         PyObject *conn = part->lent.conn;
         put_new(&AT(conn, BackendConnection, begun), AT(client, Exchange, begun));

@@ -169,6 +169,21 @@ async def test_zerofill(world: World, client: Client) -> None:
     ]
 
 
+async def test_zerofill_where_the_first_host_has_one_shard(world: World, client: Client) -> None:
+    """What it gives has its zeros, that of the others' UNION has not."""
+    shown = Column(b"n", ColumnType.LONG, 63, length=4, flags=ColumnFlag.ZEROFILL).encode()
+    single = encode_row([b"0007"])
+    world.server("h1").script = lambda conn, sql: [Rows([single], 1, definitions=[shown])]
+    world.server("h2").script = lambda conn, sql: [
+        Numbers(column=shown) if sql == b"LIMIT 0" else Numbers(2, 5, column=shown)
+    ]
+    statements = (statement("h1", shards=(1,)), statement("h2", shards=(2, 3)))
+    bound = Bound(statements, Merge(), statement("h2", b"LIMIT 0", (2,)))
+    client.ask(lambda one: FanOut(one, bound, Definitions(), None).start())
+    await done(world, client)
+    assert sorted(payload[1:] for payload in client.last.rows) == [b"0002", b"0005", b"0007"]
+
+
 async def test_definitions_that_have_changed_are_learnt_anew(world: World, client: Client) -> None:
     definitions = Definitions()
     reference = statement("h1", b"LIMIT 0", (1,))

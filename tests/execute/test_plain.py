@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from proxy.engine.relay import Relay
 from proxy.frontend import plain
 from proxy.load import Load
+from proxy.wire.resultset import encode_row
+from rewriter.reads import select
 from rewriter.text.nature import UNREAD
 from tests.execute.two_worlds import (
     COMMENT,
@@ -29,6 +31,7 @@ from tests.execute.two_worlds import (
     be,
     behind_much,
     both,
+    column,
     deliver,
     execute,
     feed,
@@ -49,6 +52,7 @@ from tests.execute.two_worlds import (
     wrote,
 )
 from tests.support.compiler import may_compile
+from tests.wire.streams import Rows
 
 compiled = pytest.mark.skipif(plain.ask is None, reason="no compiler: the way in C is NOT tested")
 
@@ -490,6 +494,7 @@ KNOWN = [reply(3), *[send(0, LIST), *[deliver()] * 4] * 3]
 for each of the three, and 9 for the EOF packet.
 """
 PART = deliver(0, 110)
+COLUMNS = [column(b"", name) for name in (b"id", b"data")]
 OF_TWO = b"SELECT id, data FROM pins WHERE id IN (%d, 7, %d)"
 
 
@@ -537,6 +542,10 @@ def known() -> Side:
         pytest.param([send(0, LIST), garble(0, -1, 0, b"\0"), *[deliver()] * 4], 0, id="a byte behind"),
         pytest.param([send(0, LIST), garble(0, 20, 0x41), *[deliver()] * 4], 1, id="other definitions"),
         pytest.param([send(0, LIST), garble(0, 3, 2), *[deliver()] * 4], 0, id="another number"),
+        pytest.param(
+            [send(0, LIST), garble(0, 103, 9), deliver(0, 106), deliver(0, 4), *[deliver()] * 2], 4,
+            id="a row with another number, cut",
+        ),
         pytest.param([be(0, "told"), send(0, LIST), deliver(), deliver()], 2, id="told of changes"),
     ],
 )  # fmt: skip
@@ -583,3 +592,51 @@ def test_lists_that_begin_at_once(steps: list[Step], begun: int) -> None:
     side = asyncio.run(both([*WARM, *KNOWN, *steps, *[deliver()] * 6, pause(0, False)], 3))
     assert side.begun - known().begun == begun
     assert all(client.ready for client in side.clients)
+
+
+@compiled
+def test_pieces_without_rows_of_a_client_that_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host's next statement is sent while the client is: what begins its reply stops the reading."""
+    monkeypatch.setattr(select, "CHUNK", 1)
+
+    def same_columns(side: Side) -> None:
+        for server in side.world.servers.values():
+            server.script = lambda conn, sql: [Rows([encode_row([b"1", b"a"])] * 3, 2, definitions=COLUMNS)]
+
+    steps: list[Step] = [same_columns, *[send(0, LIST), *[deliver()] * 6] * 3, send(0, LIST)]
+    steps += [pause(0, True), deliver(), deliver(0, 100), pause(0, False), *[deliver()] * 4]
+    side = asyncio.run(both([*WARM, *steps], 3))
+    assert side.given >= 6
+    assert side.clients[0].ready
+
+
+@compiled
+@pytest.mark.parametrize("what", ["taken", "closed"])
+def test_a_connection_that_goes_while_another_host_is_looked_for(what: str) -> None:
+    async def run() -> None:
+        side = await both([*WARM, *KNOWN])
+        client, (first, second) = side.clients[0], ("h1:3306", "h2:3306")
+        relay, state = client.relay, side.world.backends.pool(first).state
+        assert isinstance(relay, Relay)
+        pool, (conn, *_) = relay.pool, [one for idle in state.idle for one in idle]
+
+        def without_it(host: str) -> Any:
+            if host == second and conn in state.idle[conn.capability_set]:
+                if what == "closed":
+                    conn.close()
+                else:
+                    state.take(conn.settings, None, conn.capability_set, "somebody")
+            return pool(host)
+
+        relay.pool = without_it
+        before = side.begun
+        side.send(0, STATEMENTS[LIST])
+        await side.world.turn()
+        assert side.begun == before
+        assert conn.receiver is None
+        for _ in range(4):
+            side.deliver(0, None, changed=False)
+            await side.world.turn()
+        assert client.ready
+
+    asyncio.run(run())

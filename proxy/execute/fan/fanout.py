@@ -300,7 +300,8 @@ class FanOut:
             union=union,
             extended=session.extended,
         )
-        self._zeros = self.definitions.zeros_of(union=union)
+        several = union or any(len(one.shards) > 1 for one in self.bound.statements)
+        self._zeros = self.definitions.zeros_of(union=several)
         runs = len(self.bound.statements)
         pads = self.client.services.pads
         self.merger = make_merger(self.merge, columns, runs, seq, pads)
