@@ -367,7 +367,8 @@ static int run_found(PyObject *client, PyObject *snapshot, PyObject *text, const
     if (AT(snapshot, Snapshot, all_serving) == Py_True && is_unrestricted(session)) {
         PyObject *role = AT(AT(session, Session, user), User, role);
         if (IS(plan, ShardSelect))
-            lists = (bound = at_point(plan, found->values, snapshot, role)) == NULL && MAY_RUN(plan, ShardSelect, role);
+            lists = (bound = at_point(plan, found->values, snapshot, role)) == NULL && !PyErr_Occurred() &&
+                    MAY_RUN(plan, ShardSelect, role);
         else if (IS(plan, Insert))
             bound = at_one(plan, found->values, snapshot, role);
     }
