@@ -10,7 +10,7 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 
@@ -71,6 +71,17 @@ async def connected(url: str) -> AsyncIterator[Browser]:
             browser.reader.cancel()
 
 
+class PageLeft(AssertionError):
+    """The page went to another address while it was asked."""
+
+
+_LEFT: Final = (
+    "Inspected target navigated or closed",
+    "Execution context was destroyed.",
+    "Cannot find default execution context",
+)
+
+
 class Browser:
     """Sends commands, each of which has one answer, and keeps events for those who wait for them."""
 
@@ -88,7 +99,8 @@ class Browser:
             if "id" in content:
                 answer = self._answers.pop(content["id"])
                 if "error" in content:
-                    answer.set_exception(AssertionError(content["error"]["message"]))
+                    words = content["error"]["message"]
+                    answer.set_exception(PageLeft(words) if words in _LEFT else AssertionError(words))
                 else:
                     answer.set_result(content["result"])
             elif page := self._pages.get(content.get("sessionId", "")):
@@ -190,11 +202,17 @@ class Page:
         return answer["result"].get("value")
 
     async def wait_for(self, script: str, seconds: float = 60) -> None:
-        """Until the expression is true there."""
+        """Until the expression is true there, or where the page has gone meanwhile."""
         deadline = asyncio.get_running_loop().time() + seconds
-        while not await self.evaluate(f"Boolean({script})"):
+        while not await self._holds(script):
             assert asyncio.get_running_loop().time() < deadline, f"not within {seconds:g} s: {script}"
             await asyncio.sleep(0.02)
+
+    async def _holds(self, script: str) -> bool:
+        try:
+            return bool(await self.evaluate(f"Boolean({script})"))
+        except PageLeft:
+            return False
 
     async def texts(self, selector: str) -> list[str]:
         """What the elements say."""
