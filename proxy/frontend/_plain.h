@@ -29,7 +29,7 @@
     X(ClientConnection) X(PacketReader) X(Serving) X(Snapshot) X(Rewriter) X(Around) X(Env) X(ShardSelect) X(Point) \
     X(Insert) X(Relay) X(BackendConnection) X(ReplyScanner) X(Header) X(Settings) X(Exchange) X(Session) X(Transaction) \
     X(User) X(HostPool) X(PoolState) X(Waiting) X(Ok) X(Share) X(Load) X(Stats) X(Use) X(KindStats) \
-    X(ColumnMetadata) X(HostStatement) X(Bound) X(FanOut) X(Branch) X(Concatenation) X(ResultReader) X(Definitions)
+    X(ColumnMetadata) X(HostStatement) X(Bound) X(Visit) X(FanOut) X(Branch) X(Concatenation) X(ResultReader) X(Definitions)
 
 #define SLOTS(X) \
     X(ClientConnection, _reader) X(PacketReader, pending) X(Serving, snapshot) X(Snapshot, all_serving) \
@@ -123,8 +123,8 @@ extern PyTypeObject *classes[COUNT];
 SLOTS(PLACE_OF)
 
 #define NAMES(X) \
-    X(_begin) X(_count_parts) X(_finish) X(_given) X(ask) X(definitions) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(of) \
-    X(places) X(release) X(reply_data) X(reply_done) X(sql_select_limit) X(start) X(visited) X(write)
+    X(_begin) X(_finish) X(_given) X(ask) X(definitions) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(of) \
+    X(places) X(release) X(reply_data) X(reply_done) X(sql_select_limit) X(start) X(write)
 #define NAME_OF(name) extern PyObject *name_##name;
 NAMES(NAME_OF)
 
@@ -135,7 +135,8 @@ extern PyObject *kind_of_selects, *kind_of_inserts; /* ShardSelect.kind, Insert.
 extern PyObject *text_by_id, *row_by_id;            /* rewriter.route.by_id's */
 extern PyObject *texts_by_host, *is_list;           /* rewriter.route.id_lists's */
 extern PyObject *union_all, *merge_of_all;          /* rewriter.plans.sharded's UNION; a Merge of all rows in any order */
-extern PyObject *class_of_told, *loads_of;          /* proxy.engine.warned's Told; proxy.load's twin, or None */
+extern PyObject *class_of_told;                     /* proxy.engine.warned's Told */
+extern PyObject *loads_of, *share;                  /* proxy.load's; the first one is None where it is not compiled */
 extern PyObject *nature_unread;                     /* rewriter.text.nature's UNREAD */
 extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *no_bytes, *no_values;
 extern double unit, bounds[MOST_BOUNDS]; /* proxy.load's UNIT, proxy.stats's BUCKETS */

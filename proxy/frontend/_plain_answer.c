@@ -188,9 +188,10 @@ int count(PyObject *conn, Py_ssize_t rows)
     }
     if (PyTuple_CheckExact(shards) && PyTuple_GET_SIZE(shards) == 0)
         return 1;
-    PyObject *args[] = {conn, PyFloat_FromDouble(seconds), PyLong_FromSsize_t(rows)};
-    const int added =
-        args[1] != NULL && args[2] != NULL && done_by(PyObject_VectorcallMethod(name__count_parts, args, 3, NULL));
+    PyObject *args[] = {Py_NewRef(shards), PyFloat_FromDouble(seconds), PyLong_FromSsize_t(rows)};
+    put_new(&AT(conn, BackendConnection, shards), no_values);
+    const int added = args[1] != NULL && args[2] != NULL && done_by(PyObject_Vectorcall(share, args, 3, NULL));
+    Py_DECREF(args[0]);
     Py_XDECREF(args[1]);
     Py_XDECREF(args[2]);
     return added;

@@ -335,19 +335,62 @@ static int is_over_simply(PyObject *conn, PyObject *branch, PyObject *fan, PyObj
     PyObject *transaction = IS(session, Session) ? AT(session, Session, transaction) : NULL;
 
     return IS(transaction, Transaction) && AT(transaction, Transaction, explicit) == Py_False &&
-           is_empty_dict(AT(transaction, Transaction, held)) && takes_all(fan) && is_int(AT(fan, FanOut, _running)) &&
+           is_empty_dict(AT(transaction, Transaction, held)) && is_float(AT(client, Exchange, first)) &&
+           is_float(AT(conn, BackendConnection, ended)) && is_float(AT(conn, BackendConnection, sent)) &&
+           (AT(client, Exchange, visits) == Py_None || PyList_CheckExact(AT(client, Exchange, visits))) && takes_all(fan) && is_int(AT(fan, FanOut, _running)) &&
            !piece->warnings && !(piece->status & IN_TRANS) && AT(client, Exchange, writing_paused) == Py_False &&
            AT(branch, Branch, paused) == Py_False && is_empty_list(AT(branch, Branch, statements)) &&
            AT(branch, Branch, conn) == conn && AT(conn, BackendConnection, closed) == Py_False &&
            AT(conn, BackendConnection, pinned) == Py_False && AT(conn, BackendConnection, receiver) == Py_None;
 }
 
+static int add_visit(PyObject *visits, PyObject *host, PyObject *loads)
+{
+    PyObject *values = PyTuple_Pack(2, host, loads);
+    PyObject *visit = values == NULL ? NULL : make_tuple(NUMBER_Visit, values);
+
+    return append(visits, visit);
+}
+
+/* Exchange.visited. */
+static int visit(PyObject *client, PyObject *conn, PyObject *loads)
+{
+    PyObject *sent = AT(conn, BackendConnection, sent), *ended = AT(conn, BackendConnection, ended), **visits;
+
+    if (PyFloat_AS_DOUBLE(sent) == 0.0)
+        sent = ended;
+    visits = &AT(client, Exchange, visits);
+    if (*visits == Py_None) {
+        PyObject *none = PyList_New(0);
+        if (none == NULL)
+            return 0;
+        put(visits, none);
+    }
+    if (AT(client, Exchange, host) == Py_None) {
+        put_new(&AT(client, Exchange, host), AT(conn, BackendConnection, host));
+        put_new(&AT(client, Exchange, shard), Py_None);
+        put_new(&AT(client, Exchange, first), sent);
+    } else if (PyList_GET_SIZE(*visits) == 0) {
+        PyObject *shard = AT(client, Exchange, shard);
+        PyObject *before = shard == Py_None ? Py_NewRef(no_values) : PyTuple_Pack(1, shard);
+        const int added = before != NULL && add_visit(*visits, AT(client, Exchange, host), before);
+        Py_XDECREF(before);
+        if (!added)
+            return 0;
+        put_new(&AT(client, Exchange, shard), Py_None);
+    }
+    if (!add_visit(*visits, AT(conn, BackendConnection, host), loads))
+        return 0;
+    if (PyFloat_AS_DOUBLE(sent) < PyFloat_AS_DOUBLE(AT(client, Exchange, first)))
+        put_new(&AT(client, Exchange, first), sent);
+    put_new(&AT(client, Exchange, last), ended);
+    return 1;
+}
+
 /* FanOut.branch_done, where the connection has only to go back. */
 static int end_branch(PyObject *conn, PyObject *branch, PyObject *fan, PyObject *client)
 {
-    PyObject *args[] = {client, conn, AT(branch, Branch, loads)};
-
-    if (!done_by(PyObject_VectorcallMethod(name_visited, args, 3, NULL)))
+    if (!visit(client, conn, AT(branch, Branch, loads)))
         return 0;
     put_new(&AT(branch, Branch, conn), Py_None);
     if (!release(conn))

@@ -38,11 +38,11 @@ from proxy.engine.work import Leaving
 from proxy.execute.fan.branch import Branch
 from proxy.execute.fan.fanout import FanOut
 from proxy.execute.fan.merge import Concatenation
-from proxy.load import UNIT, Load, loads_of
+from proxy.load import UNIT, Load, loads_of, share
 from proxy.session.outcome import RESULT_SET
 from proxy.session.state import Session, User
 from proxy.session.transaction import Transaction
-from proxy.stats import BUCKETS, KindStats, Stats, Use
+from proxy.stats import BUCKETS, KindStats, Stats, Use, Visit
 from proxy.wire import replies, rows
 from proxy.wire.column_metadata import Header
 from proxy.wire.packets import Ok, PacketReader
@@ -92,6 +92,7 @@ _CLASSES: Final = (
     ColumnMetadata,
     HostStatement,
     Bound,
+    Visit,
     FanOut,
     Branch,
     Concatenation,
@@ -128,6 +129,7 @@ with suppress(ImportError):
             "merge_of_all": Merge(),
             "class_of_told": Told,
             "loads_of": loads_of,
+            "share": share,
         },
         *(UNIT, BUCKETS, LONGEST),
     )

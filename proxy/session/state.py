@@ -209,14 +209,16 @@ class Session:
     def status(self) -> int:
         """The status flags as MySQL would show them now."""
         flags = _AUTOCOMMIT if self.autocommit else 0
-        if self.transaction.open:
-            flags |= _IN_TRANS
         if self.no_backslash_escapes:
             flags |= _NO_BACKSLASH_ESCAPES
         if self.env.ansi_quotes and self.env.flavour.tells_ansi_quotes:
             flags |= _ANSI_QUOTES
-        if self.in_read_only:
-            flags |= _READ_ONLY
+        transaction = self.transaction
+        if transaction.explicit or transaction.held:  # else there is none
+            if transaction.open:
+                flags |= _IN_TRANS
+            if self.in_read_only:
+                flags |= _READ_ONLY
         return flags
 
     @property
