@@ -97,6 +97,18 @@ static PyObject *text_and(const char *text, Py_ssize_t size, char more)
     return made;
 }
 
+/* The plan of what is known but for one literal, which is all from `begin` to `closed`: borrowed, or as `kept`. */
+static PyObject *kept_around(PyObject *rewriter, const Text *sql, const char *begin, const char *closed)
+{
+    PyObject *before = PyBytes_FromStringAndSize(sql->text, begin - sql->text);
+    PyObject *behind = text_and(closed, sql->text + sql->size - closed, 0);
+    PyObject *around = before == NULL || behind == NULL ? NULL : PyTuple_Pack(2, before, behind);
+
+    Py_XDECREF(before);
+    Py_XDECREF(behind);
+    return kept(AT(rewriter, Rewriter, _enclosed), around, sql->key);
+}
+
 /* What is known but for one string in single quotes, of which the first one is `quote`: as enclosed.py. */
 static int find_enclosed(Found *found, PyObject *rewriter, const Text *sql, const char *quote)
 {
@@ -109,11 +121,7 @@ static int find_enclosed(Found *found, PyObject *rewriter, const Text *sql, cons
     const size_t inside = (size_t)(closed - 1 - begin);
     if (memchr(begin, '\'', inside) || memchr(begin, '\\', inside) || memchr(begin, 0, inside))
         return 0;
-    PyObject *before = PyBytes_FromStringAndSize(sql->text, begin - sql->text), *behind = text_and(closed, end - closed, 0);
-    PyObject *around = before == NULL || behind == NULL ? NULL : PyTuple_Pack(2, before, behind);
-    Py_XDECREF(before);
-    Py_XDECREF(behind);
-    PyObject *plan = kept(AT(rewriter, Rewriter, _enclosed), around, sql->key);
+    PyObject *plan = kept_around(rewriter, sql, begin, closed);
     return plan != NULL && found_with(found, plan, PyBytes_FromStringAndSize(begin, closed - begin));
 }
 
@@ -191,11 +199,7 @@ static int find_listed(Found *found, PyObject *rewriter, const Text *sql)
         Py_XDECREF(inside);
         return 0;
     }
-    PyObject *before = PyBytes_FromStringAndSize(sql->text, begin - sql->text), *behind = text_and(closed, end - closed, 0);
-    PyObject *around = before == NULL || behind == NULL ? NULL : PyTuple_Pack(2, before, behind);
-    Py_XDECREF(before);
-    Py_XDECREF(behind);
-    PyObject *plan = kept(AT(rewriter, Rewriter, _enclosed), around, sql->key);
+    PyObject *plan = kept_around(rewriter, sql, begin, closed);
     if (plan != NULL)
         return found_with(found, plan, inside);
     Py_DECREF(inside);
