@@ -364,17 +364,23 @@ class BackendConnection(asyncio.Protocol):
     # ----------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        """(Where there is a compiler, what does it is no Python: see `frontend/plain.py`.)"""
+        receiver, answer = self.receiver, self.answer
+        if receiver is not None and answer is not None:
+            try:
+                if answer(receiver, self, data):
+                    return
+            except ProtocolError as problem:
+                self._unreadable(receiver, problem)
+                return
+        self.received(data)
+
+    def received(self, data: bytes) -> None:
+        """Take a piece of the reply to what was asked."""
         receiver = self.receiver
         if receiver is None:
             # nothing was asked: the server says goodbye (wait_timeout, shutdown) or talks nonsense
             self.close()
-            return
-        answer = self.answer
-        try:
-            if answer is not None and answer(receiver, self, data):
-                return
-        except ProtocolError as problem:
-            self._unreadable(receiver, problem)
             return
         if self._plain:
             scanner = self.scanner

@@ -340,6 +340,13 @@ class Exchange(ABC):
         log.error("internal error", client=self.session.id, kind=self.kind, exc_info=error)
         self.fail(ProxyError("internal", reason=type(error).__name__))
 
+    def met(self, error: BaseException) -> None:
+        """The command at work has met an error: one for the client, or a bug."""
+        if isinstance(error, ProxyError):
+            self.fail(error)
+        else:
+            self.crashed(error)
+
     def close(self) -> None:
         """Write what is buffered, then close."""
         self.ready = False

@@ -274,10 +274,7 @@ class Relay:
 
     def _refused(self, error: Exception) -> None:
         self.waiter = None
-        if isinstance(error, ProxyError):
-            self.client.fail(error)
-        else:
-            self.client.crashed(error)
+        self.client.met(error)
 
     def send(self, conn: BackendConnection) -> None:
         """Send the statement over `conn`, from the beginning."""

@@ -15,7 +15,8 @@ NAMES(NAME_OF)
 PyObject *row_count_of_rows, *leaving_not, *state_first, *state_rows, *state_done, *reader_rows, *reader_ended;
 PyObject *kind_of_selects, *kind_of_inserts, *text_by_id, *row_by_id, *nature_unread;
 PyObject *texts_by_host, *is_list, *union_all, *merge_of_all, *class_of_told, *loads_of, *share;
-PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *no_bytes, *no_values;
+PyObject *protocol_error, *execute_prepared, *partial, *binary_rows;
+PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *most_of_a_packet, *no_bytes, *no_values;
 double unit, bounds[MOST_BOUNDS];
 Py_ssize_t bound_count, around_limit;
 
@@ -64,7 +65,7 @@ static int read_kind(int number, PyObject **kind)
 #define VALUES(X) \
     X(row_count_of_rows) X(leaving_not) X(state_first) X(state_rows) X(state_done) X(reader_rows) X(reader_ended) \
     X(nature_unread) X(text_by_id) X(row_by_id) X(texts_by_host) X(is_list) X(union_all) X(merge_of_all) \
-    X(class_of_told) X(loads_of) X(share)
+    X(class_of_told) X(loads_of) X(share) X(protocol_error) X(execute_prepared) X(partial) X(binary_rows)
 
 static int read_values(PyObject *given)
 {
@@ -112,6 +113,7 @@ static PyMethodDef methods[] = {
     {"piece", (PyCFunction)(void (*)(void))piece, METH_FASTCALL, NULL},
     {"answer", (PyCFunction)(void (*)(void))answer, METH_FASTCALL, NULL},
     {"send", (PyCFunction)(void (*)(void))send, METH_FASTCALL, NULL},
+    {"receive", receive, METH_NOARGS, NULL},
     {"ask", (PyCFunction)(void (*)(void))ask, METH_FASTCALL, NULL},
     {NULL, NULL, 0, NULL},
 };
@@ -126,6 +128,7 @@ static int prepare(PyObject *module)
     zero = PyLong_FromLong(0);
     one_reply = PyLong_FromLong(1);
     ending_size = PyLong_FromLong(EOF_SIZE);
+    most_of_a_packet = PyLong_FromLong(MAX_PAYLOAD);
     no_bytes = PyBytes_FromStringAndSize(NULL, 0);
     no_values = PyTuple_New(0);
     return PyErr_Occurred() ? -1 : 0;

@@ -20,6 +20,7 @@
 #define IN_TRANS 0x0001 /* status flags */
 #define AUTOCOMMIT 0x0002
 #define COM_QUERY 0x03
+#define COM_STMT_EXECUTE 0x17
 #define MORE_RESULTS 0x0008
 #define STATE_CHANGED 0x4000
 #define MOST_BOUNDS 32
@@ -29,7 +30,8 @@
     X(ClientConnection) X(PacketReader) X(Serving) X(Snapshot) X(Rewriter) X(Around) X(Env) X(ShardSelect) X(Point) \
     X(Insert) X(Relay) X(BackendConnection) X(ReplyScanner) X(Header) X(Settings) X(Exchange) X(Session) X(Transaction) \
     X(User) X(HostPool) X(PoolState) X(Waiting) X(Ok) X(Share) X(Load) X(Stats) X(Use) X(KindStats) \
-    X(ColumnMetadata) X(HostStatement) X(Bound) X(Visit) X(FanOut) X(Branch) X(Concatenation) X(ResultReader) X(Definitions)
+    X(ColumnMetadata) X(HostStatement) X(Bound) X(Visit) X(FanOut) X(Branch) X(Concatenation) X(ResultReader) X(Definitions) \
+    X(Statements) X(Statement) X(Repeat) X(RowEncoder)
 
 #define SLOTS(X) \
     X(ClientConnection, _reader) X(PacketReader, pending) X(Serving, snapshot) X(Snapshot, all_serving) \
@@ -83,7 +85,11 @@
     X(FanOut, _later) X(FanOut, _learning) X(FanOut, _lost) X(FanOut, _over) X(FanOut, _to_connect) \
     X(FanOut, _waiter) X(FanOut, bound) X(FanOut, branches) X(FanOut, keyspace) X(FanOut, merge) \
     X(FanOut, settings) X(FanOut, told) X(Branch, draining) X(Branch, host) X(Branch, index) X(Branch, run) \
-    X(ResultReader, begins) X(ResultReader, last) X(ResultReader, opening)
+    X(ResultReader, begins) X(ResultReader, last) X(ResultReader, opening) X(ClientConnection, begins) \
+    X(Exchange, below) X(Rewriter, generation) X(Session, counts) X(Session, prepared) X(Statements, by_id) \
+    X(Statement, heading) X(Statement, literals) X(Statement, repeat) X(Statement, sql) X(Repeat, begin) \
+    X(Repeat, env) X(Repeat, generation) X(Repeat, head) X(Repeat, plan) X(Repeat, size) X(Repeat, user) \
+    X(Repeat, values) X(RowEncoder, kinds)
 
 #ifdef __GNUC__
 #pragma GCC visibility push(hidden) /* one module's files: no table of addresses between them */
@@ -94,6 +100,7 @@ PyObject *ask(PyObject *module, PyObject *const *args, Py_ssize_t given);
 PyObject *send(PyObject *module, PyObject *const *args, Py_ssize_t given);
 PyObject *answer(PyObject *module, PyObject *const *args, Py_ssize_t given);
 PyObject *piece(PyObject *module, PyObject *const *args, Py_ssize_t given);
+PyObject *receive(PyObject *module, PyObject *nothing);
 
 /* A connection that is free, and whose it is. */
 typedef struct {
@@ -106,6 +113,10 @@ int find_free(PyObject *relay, PyObject *host, PyObject *sql, Lent *lent);
 int is_free(const Lent *lent);
 int take_lent(const Lent *lent);
 int send_query(PyObject *receiver, PyObject *answer, PyObject *conn, PyObject *scanner, PyObject *sql);
+PyObject *point_of(PyObject *plan, PyObject *values, PyObject *snapshot);
+int run_select(PyObject *client, PyObject *plan, PyObject *bound, PyObject *statement);
+int execute_again(PyObject *client, PyObject *packet);
+PyObject *binary_reply(PyObject *statement, PyObject *header, PyObject *data);
 int run_many(PyObject *client, PyObject *plan, PyObject *values, PyObject *snapshot);
 PyObject *places_of(PyObject *snapshot, PyObject *keyspace);
 PyObject *make(int number);
@@ -123,8 +134,8 @@ extern PyTypeObject *classes[COUNT];
 SLOTS(PLACE_OF)
 
 #define NAMES(X) \
-    X(_begin) X(_finish) X(_given) X(ask) X(definitions) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(of) \
-    X(places) X(release) X(reply_data) X(reply_done) X(sql_select_limit) X(start) X(write)
+    X(_begin) X(_finish) X(_given) X(_unreadable) X(ask) X(definitions) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(met) X(of) \
+    X(places) X(received) X(release) X(reply_data) X(reply_done) X(sql_select_limit) X(start) X(unpack_from) X(write)
 #define NAME_OF(name) extern PyObject *name_##name;
 NAMES(NAME_OF)
 
@@ -137,8 +148,11 @@ extern PyObject *texts_by_host, *is_list;           /* rewriter.route.id_lists's
 extern PyObject *union_all, *merge_of_all;          /* rewriter.plans.sharded's UNION; a Merge of all rows in any order */
 extern PyObject *class_of_told;                     /* proxy.engine.warned's Told */
 extern PyObject *loads_of, *share;                  /* proxy.load's; the first one is None where it is not compiled */
+extern PyObject *protocol_error;                    /* proxy.wire.packets's ProtocolError */
+extern PyObject *execute_prepared, *partial;        /* proxy.execute.prepared.prepare's execute; functools.partial */
+extern PyObject *binary_rows;                       /* proxy.wire.row_packets's */
 extern PyObject *nature_unread;                     /* rewriter.text.nature's UNREAD */
-extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *no_bytes, *no_values;
+extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *most_of_a_packet, *no_bytes, *no_values;
 extern double unit, bounds[MOST_BOUNDS]; /* proxy.load's UNIT, proxy.stats's BUCKETS */
 extern Py_ssize_t bound_count, around_limit; /* rewriter.around's LONGEST */
 

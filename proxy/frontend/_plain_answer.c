@@ -258,23 +258,32 @@ static PyObject *shown_rows(PyObject *data, const Reply *reply)
     return out;
 }
 
+/* To the client. Takes `out`. */
+static int written(PyObject *client, PyObject *out)
+{
+    PyObject *transport = Py_NewRef(AT(client, Exchange, transport));
+    const int done = done_by(PyObject_CallMethodOneArg(transport, name_write, out));
+
+    Py_DECREF(transport);
+    Py_DECREF(out);
+    return done;
+}
+
 /* Relay.reply_data. */
 static int give(PyObject *relay, PyObject *conn, PyObject *client, PyObject *data, const Reply *reply)
 {
-    PyObject *out;
+    PyObject *statement = AT(relay, Relay, statement), *out;
 
-    if (AT(relay, Relay, statement) != Py_None) {
-        PyObject *args[] = {relay, conn, data};
-        return done_by(PyObject_VectorcallMethod(name_reply_data, args, 3, NULL));
+    if (statement != Py_None) {
+        out = reply->header == NULL || AT(relay, Relay, plain) != Py_True ? NULL : binary_reply(statement, reply->header, data);
+        if (out == NULL) {
+            PyObject *args[] = {relay, conn, data};
+            return !PyErr_Occurred() && done_by(PyObject_VectorcallMethod(name_reply_data, args, 3, NULL));
+        }
+        return written(client, out);
     }
     out = reply->composed ? composed_ok(data, reply) : reply->header != NULL ? shown_rows(data, reply) : Py_NewRef(data);
-    if (out == NULL)
-        return 0;
-    PyObject *transport = Py_NewRef(AT(client, Exchange, transport));
-    const int written = done_by(PyObject_CallMethodOneArg(transport, name_write, out));
-    Py_DECREF(transport);
-    Py_DECREF(out);
-    return written;
+    return out != NULL && written(client, out);
 }
 
 /* -- the connection's return --------------------------------------------------------------------------------- */
@@ -323,7 +332,9 @@ typedef struct {
 /* Whether Exchange.finish has only to count, with what it counts in. */
 static int is_finished_simply(PyObject *client, PyObject *stats, Counted *counted)
 {
-    if (AT(client, Exchange, sink) != Py_None || !is_empty_list(AT(client, Exchange, visits)) ||
+    PyObject *visits = AT(client, Exchange, visits);
+
+    if (AT(client, Exchange, sink) != Py_None || !(visits == Py_None || is_empty_list(visits)) ||
         AT(client, Exchange, leaving) != leaving_not || AT(client, Exchange, writing_paused) != Py_False ||
         AT(client, Exchange, _waiting) != Py_False || !is_float(AT(client, Exchange, begun)) ||
         !is_float(AT(client, Exchange, queued)) || PyFloat_AS_DOUBLE(AT(client, Exchange, queued)) != 0.0 ||

@@ -31,16 +31,15 @@ static int are_digits(const char *text, Py_ssize_t size)
     return size > 0;
 }
 
-/* Whether the packet is one whole COM_QUERY, and the client waits for nothing. */
-static int is_query(PyObject *client, PyObject *data)
+/* Whether the packet is one whole `command`, and the client waits for nothing. */
+static int is_one(PyObject *client, PyObject *data, char command)
 {
     const char *bytes = PyBytes_AS_STRING(data);
     const Py_ssize_t size = PyBytes_GET_SIZE(data);
     PyObject *reader = AT(client, ClientConnection, _reader);
 
-    return AT(client, Exchange, ready) == Py_True && size > QUERY_BEGIN && bytes[HEADER] == COM_QUERY && bytes[3] == 0 &&
-           LENGTH_KNOWN(bytes, size) && size - HEADER != MAX_PAYLOAD && AT(client, Exchange, attributes) == Py_False &&
-           IS(reader, PacketReader) && is_false(AT(reader, PacketReader, pending));
+    return AT(client, Exchange, ready) == Py_True && size > QUERY_BEGIN && bytes[HEADER] == command && bytes[3] == 0 &&
+           LENGTH_KNOWN(bytes, size) && size - HEADER != MAX_PAYLOAD && IS(reader, PacketReader) && is_false(AT(reader, PacketReader, pending));
 }
 
 /* Whether nothing but the plan decides what the session may ask. */
@@ -266,11 +265,11 @@ static PyObject *bind_by(PyObject *function, Py_ssize_t size, PyObject *literal,
      AT(plan, class, implicit_commit) == Py_False && AT(plan, class, session_slots) == no_values)
 
 /* Sharded.at_point: host, shard, text and database, or NULL. */
-static PyObject *at_point(PyObject *plan, PyObject *values, PyObject *snapshot, PyObject *role)
+PyObject *point_of(PyObject *plan, PyObject *values, PyObject *snapshot)
 {
     PyObject *point = AT(plan, ShardSelect, point);
 
-    if (!IS(point, Point) || !MAY_RUN(plan, ShardSelect, role))
+    if (!IS(point, Point))
         return NULL;
     return bind_by(text_by_id, 4, AT(point, Point, literal), values, AT(point, Point, bits),
                    places_of(snapshot, AT(point, Point, keyspace)), AT(point, Point, template));
@@ -301,8 +300,8 @@ static int note_command(PyObject *client, PyObject *snapshot, PyObject *text)
     return put_float(&AT(client, Exchange, begun), now());
 }
 
-/* A SELECT that was bound goes to its host. */
-static int run_select(PyObject *client, PyObject *plan, PyObject *bound)
+/* A SELECT that was bound goes to its host; for `statement`, if it is prepared, or None. */
+int run_select(PyObject *client, PyObject *plan, PyObject *bound, PyObject *statement)
 {
     PyObject *relay = Py_NewRef(AT(client, Exchange, relay));
     PyObject *args[] = {relay,
@@ -310,7 +309,7 @@ static int run_select(PyObject *client, PyObject *plan, PyObject *bound)
                         PyTuple_GET_ITEM(bound, 2),
                         AT(plan, ShardSelect, column_metadata),
                         PyTuple_GET_ITEM(bound, 3),
-                        Py_None};
+                        statement};
 
     put_new(&AT(client, Exchange, kind), kind_of_selects);
     put_new(&AT(client, Exchange, plan), plan);
@@ -370,15 +369,14 @@ static int run_found(PyObject *client, PyObject *snapshot, PyObject *text, const
 
     if (AT(snapshot, Snapshot, all_serving) == Py_True && is_unrestricted(session)) {
         PyObject *role = AT(AT(session, Session, user), User, role);
-        if (IS(plan, ShardSelect))
-            lists = (bound = at_point(plan, found->values, snapshot, role)) == NULL && !PyErr_Occurred() &&
-                    MAY_RUN(plan, ShardSelect, role);
+        if (IS(plan, ShardSelect) && MAY_RUN(plan, ShardSelect, role))
+            lists = (bound = point_of(plan, found->values, snapshot)) == NULL && !PyErr_Occurred();
         else if (IS(plan, Insert))
             bound = at_one(plan, found->values, snapshot, role);
     }
     PyErr_Clear(); /* Python meets it again, and knows what to do */
     if (bound != NULL)
-        done = IS(plan, Insert) ? run_insert(client, plan, bound) : run_select(client, plan, bound);
+        done = IS(plan, Insert) ? run_insert(client, plan, bound) : run_select(client, plan, bound, Py_None);
     else if (lists)
         done = run_many(client, plan, found->values, snapshot);
     Py_XDECREF(bound);
@@ -393,7 +391,7 @@ static int is_looked_for(PyObject *client, PyObject *session, Py_ssize_t size)
     return AT(session, Session, unsafe_charset) == Py_False && is_int(limit) && size <= PyLong_AsSsize_t(limit);
 }
 
-/* A client, and what it has sent: False when that is not one whole COM_QUERY; then nothing was done of it. */
+/* A client, and what it has sent: False when that is no command that is run here; then nothing was done of it. */
 PyObject *begin(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     Found found;
@@ -404,7 +402,13 @@ PyObject *begin(PyObject *module, PyObject *const *args, Py_ssize_t given)
     }
     PyObject *client = args[0], *data = args[1];
     if (!PyObject_TypeCheck(client, classes[NUMBER_ClientConnection]) || !PyBytes_CheckExact(data) ||
-        !is_query(client, data) || !IS(AT(client, Exchange, serving), Serving))
+        !IS(AT(client, Exchange, serving), Serving))
+        Py_RETURN_FALSE;
+    if (is_one(client, data, COM_STMT_EXECUTE)) {
+        const int repeated = execute_again(client, data);
+        return repeated ? PyBool_FromLong(repeated > 0) : NULL;
+    }
+    if (!is_one(client, data, COM_QUERY) || AT(client, Exchange, attributes) != Py_False)
         Py_RETURN_FALSE;
     PyObject *session = AT(client, Exchange, session), *snapshot = AT(AT(client, Exchange, serving), Serving, snapshot);
     PyObject *env = IS(session, Session) ? AT(session, Session, env) : NULL;

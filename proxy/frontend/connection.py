@@ -88,17 +88,19 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.connected()
 
     def data_received(self, data: bytes) -> None:
+        """(Where there is a compiler, what does it is no Python: see `plain`.)"""
         begins = self.begins
         if begins is not None:
             try:
                 if begins(self, data):
                     return
-            except ProxyError as error:
-                self.fail(error)
-                return
             except Exception as error:
-                self.crashed(error)
+                self.met(error)
                 return
+        self.received(data)
+
+    def received(self, data: bytes) -> None:
+        """Take what has come in, as it is or as part of a packet."""
         if (
             self.ready
             and data[4:5] == _QUERY

@@ -1,25 +1,30 @@
 """The way of a plain statement to its host, and that of its reply to the client, in compiled steps.
 
-Most statements are SELECTs that are known and routed by one ID, or INSERTs of one row that an ID places, for
-one host, in one packet, over a connection that is free; most replies are rows that say nothing but rows, in
-one piece, or an OK packet. What is to be done is always the same then. `begin` finds the plan of a packet's
-statement and binds it (`ClientConnection.data_received` and `query`, `pipeline.execute`, `Rewriter.find`),
-and then does what `ask` or `send` does: what `Relay.ask` or `run` does, with `PoolState.take` and
-`BackendConnection.ask`. `answer` does what follows from the reply to that: it is counted for its host, its
-shard and its plan, its bytes go on to the client, the connection goes back to the pool, and the client may go
-on (`BackendConnection.data_received`, `Relay.reply_data` and `reply_done`, `HostPool.release`,
+Most statements are SELECTs that are known and routed by one ID, by its text or bound to a parameter, or
+INSERTs of one row that an ID places, for one host, in one packet, over a connection that is free; most
+replies are rows that say nothing but rows, in one piece, or an OK packet. What is to be done is always the
+same then. `begin` finds the plan of a packet's statement and binds it (`ClientConnection.received` and
+`query`, `pipeline.execute`, `Rewriter.find`; or `prepare.execute_again`), and then does what `ask` or
+`send` does: what `Relay.ask` or `run` does, with `PoolState.take` and `BackendConnection.ask`. `answer`
+does what follows from the reply to that: it is counted for its host, its shard and its plan, its bytes go
+on to the client, the connection goes back to the pool, and the client may go on
+(`BackendConnection.data_received`, `Relay.reply_data` and `reply_done`, `HostPool.release`,
 `Exchange.finish`). `piece` does the same for a piece of the reply to one of a fan-out's statements, whose
-rows are the client's as they come (`FanOut.received` and `branch_done`).
+rows are the client's as they come (`FanOut.received` and `branch_done`). What transports call is compiled,
+too (`data_received` of both classes), so that a plain statement runs no Python at all: the interpreter,
+whose code is large, is not even called into the processor's caches.
 
 What they do is said there. It runs there where there was no compiler, and wherever anything is unusual: the
 steps look first, and leave what is not plain to Python before they have done anything of it. `begin` leaves
 it to Python, too, to say what a user may do: it takes what nothing restricts. A test runs both beside each
-other, and compares all that they leave behind (`tests/execute/test_plain.py`).
+other, and compares all that they leave behind (`tests/execute/test_plain.py`,
+`test_plain_prepared.py`).
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from proxy.backends.connection import Answer, BackendConnection
@@ -38,14 +43,17 @@ from proxy.engine.work import Leaving
 from proxy.execute.fan.branch import Branch
 from proxy.execute.fan.fanout import FanOut
 from proxy.execute.fan.merge import Concatenation
+from proxy.execute.prepared import prepare
 from proxy.load import UNIT, Load, loads_of, share
 from proxy.session.outcome import RESULT_SET
+from proxy.session.prepared import Repeat, Statement, Statements
 from proxy.session.state import Session, User
 from proxy.session.transaction import Transaction
 from proxy.stats import BUCKETS, KindStats, Stats, Use, Visit
-from proxy.wire import replies, rows
+from proxy.wire import replies, row_packets, rows
+from proxy.wire.binary import RowEncoder
 from proxy.wire.column_metadata import Header
-from proxy.wire.packets import Ok, PacketReader
+from proxy.wire.packets import Ok, PacketReader, ProtocolError
 from proxy.wire.replies import ReplyScanner
 from proxy.wire.rows import ResultReader
 from rewriter.around import LONGEST, Around
@@ -98,6 +106,10 @@ _CLASSES: Final = (
     Concatenation,
     ResultReader,
     Definitions,
+    Statements,
+    Statement,
+    Repeat,
+    RowEncoder,
 )
 
 begin: Begin | None = None
@@ -130,9 +142,14 @@ with suppress(ImportError):
             "class_of_told": Told,
             "loads_of": loads_of,
             "share": share,
+            "protocol_error": ProtocolError,
+            "execute_prepared": prepare.execute,
+            "partial": partial,
+            "binary_rows": row_packets.binary_rows,
         },
         *(UNIT, BUCKETS, LONGEST),
     )
+    _plain.receive()
     begin, ask, send, answer, piece = _plain.begin, _plain.ask, _plain.send, _plain.answer, _plain.piece
 
 COMPILED: Final = ask is not None

@@ -162,10 +162,7 @@ class FanOut:
     def _refused(self, error: Exception) -> None:
         self._waiter = None
         self._give_all_back()
-        if isinstance(error, ProxyError):
-            self.client.fail(error)
-        else:
-            self.client.crashed(error)
+        self.client.met(error)
 
     async def _learn_definitions(self, reference: HostStatement) -> None:
         """Once for a plan: the column definitions of the same statement on one shard, which UNION would
