@@ -159,6 +159,8 @@ with suppress(ImportError):
     _load.bind(Load, UNIT)
 COMPILED: Final = _load is not None
 """`share` and `Loads.of` are: they have a twin in C."""
+share_compiled: Final[Any] = _load.share if COMPILED else None
+"""`share`, which tells whether it has: it has not of what it does not know."""
 loads_of: Final[Any] = _load.loads_of if COMPILED else None
 """`Loads.of` of loads by database, host and database by shard, and shards: None when one is missing."""
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Final, NamedTuple
+from weakref import WeakKeyDictionary, ref
 
 from proxy.engine.column_metadata import place_of
 from proxy.wire.column_metadata import Place, changed
@@ -50,6 +50,22 @@ def fill_zeros(rows: bytes, seq: int, width: int, digits: Mapping[int, int]) -> 
     return b"".join(filled)
 
 
+class Opened(NamedTuple):
+    """What a client's result of these `columns`, as a server tells them, began with: `head`, and the number
+    of its `first` row. The same list, of the same kind, begins alike the next time. `read`: the columns,
+    decoded.
+    """
+
+    columns: list[bytes]
+    union: bool
+    status: int
+    extended: bool
+    seq: int
+    head: bytes
+    first: int
+    read: list[Column]
+
+
 class Definitions:
     """The column definitions that a plan's client must get, learnt once from one shard.
 
@@ -68,6 +84,7 @@ class Definitions:
         "begins",
         "cut",
         "known",
+        "opened",
         "read",
     )
 
@@ -89,6 +106,8 @@ class Definitions:
         self._columns: list[Column] = []  # the same, decoded
         #: What a client's result began with, and the number of its first row; before them, for what it was.
         self._head: tuple[tuple[object, ...], bytes, int] = ((), b"", 0)
+        #: The last one that was not cut, and all of whose columns a client sees.
+        self.opened: Opened | None = None
 
     def remember(self, begins: bytes, read: list[bytes]) -> None:
         """A server's result began so, with these definitions: most likely the next one does, too."""
@@ -109,10 +128,16 @@ class Definitions:
         """What a client's result begins with, as packets numbered from `seq`, and the number of its first
         row. `columns`: the servers' definitions, the last ones of which are `hidden`; else as `of`.
         """
+        kind = union, status, extended, seq
+        opened = None if hidden or not self.known else self.opened
+        if opened is not None and opened.columns is columns and opened[1:5] == kind:
+            return opened.head, opened.first
         shown = self.of(columns[: len(columns) - hidden], hidden, union=union)
         asked = (shown, status, seq, extended)
         if self._head[0] != asked:
             self._head = (asked, *header_packets(shown, status, seq, extended=extended))
+        if columns is self.read and self.known and not hidden:
+            self.opened = Opened(columns, *kind, *self._head[1:], self.columns(columns))
         return self._head[1:]
 
     def learn(self, columns: list[bytes]) -> None:
@@ -120,7 +145,7 @@ class Definitions:
         self._zeros = _zero_filled(columns)
         self.cut = any(_fixed(decode_column(one)) for one in columns)
         self._shown = columns if self._place is None else changed(columns, self._place)
-        self._union = None
+        self._union = self.opened = None
 
     def zeros_of(self, *, union: bool) -> dict[int, int]:
         """The ZEROFILL columns that have lost their zeros, with the digits that they show."""
@@ -163,8 +188,11 @@ MOST_DEFINITIONS: Final = 16
 class PlansDefinitions:
     """The `Definitions` of each plan, for as long as there is the plan."""
 
+    __slots__ = ("_joined", "_kept")
+
     def __init__(self) -> None:
-        self._kept: WeakKeyDictionary[Plan, dict[tuple[object, ...], Definitions]] = WeakKeyDictionary()
+        # as a `WeakKeyDictionary`, which takes a call for each look
+        self._kept: dict[ref[Plan], dict[tuple[object, ...], Definitions]] = {}
         self._joined: WeakKeyDictionary[Plan, dict[tuple[object, ...], JoinDefinitions]] = WeakKeyDictionary()
 
     def of_join(self, plan: Plan) -> dict[tuple[object, ...], JoinDefinitions]:
@@ -175,9 +203,9 @@ class PlansDefinitions:
         """Those of a plan: one for each state of settings and for the values that the select list shows, with
         and without extended metadata.
         """
-        kept = self._kept.get(plan)
+        kept = self._kept.get(ref(plan))
         if kept is None:
-            kept = self._kept[plan] = {}
+            kept = self._kept[ref(plan, self._kept.pop)] = {}
         scattered = None if isinstance(plan.scattered, Reject) else plan.scattered
         shown = () if scattered is None else tuple([values[one] for one in scattered.values])
         key = session.settings.system, session.extended, shown

@@ -46,6 +46,8 @@ class Told:
     added before: a server may keep less than it counts.
     """
 
+    __slots__ = ("_said", "count", "diagnostics")
+
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self.count = 0

@@ -31,7 +31,7 @@
     X(Insert) X(Relay) X(BackendConnection) X(ReplyScanner) X(Header) X(Settings) X(Exchange) X(Session) X(Transaction) \
     X(User) X(HostPool) X(PoolState) X(Waiting) X(Ok) X(Share) X(Load) X(Stats) X(Use) X(KindStats) \
     X(ColumnMetadata) X(HostStatement) X(Bound) X(Visit) X(FanOut) X(Branch) X(Concatenation) X(ResultReader) X(Definitions) \
-    X(Statements) X(Statement) X(Repeat) X(RowEncoder)
+    X(Statements) X(Statement) X(Repeat) X(RowEncoder) X(Window) X(Told) X(Tracker) X(PlansDefinitions)
 
 #define SLOTS(X) \
     X(ClientConnection, _reader) X(PacketReader, pending) X(Serving, snapshot) X(Snapshot, all_serving) \
@@ -89,7 +89,11 @@
     X(Exchange, below) X(Rewriter, generation) X(Session, counts) X(Session, prepared) X(Statements, by_id) \
     X(Statement, heading) X(Statement, literals) X(Statement, repeat) X(Statement, sql) X(Repeat, begin) \
     X(Repeat, env) X(Repeat, generation) X(Repeat, head) X(Repeat, plan) X(Repeat, size) X(Repeat, user) \
-    X(Repeat, values) X(RowEncoder, kinds)
+    X(Repeat, values) X(RowEncoder, kinds) X(Window, left) X(Window, skip) X(Concatenation, _columns) \
+    X(Concatenation, _hidden) X(Concatenation, _keys) X(Concatenation, _offset) X(Concatenation, _window) \
+    X(Definitions, opened) X(Told, _said) X(Told, count) X(Told, diagnostics) X(Tracker, touched) \
+    X(Transaction, next) X(Session, modes_status) X(Session, tracker) X(PlansDefinitions, _kept) \
+    X(Settings, system) X(ShardSelect, scattered) X(ReplyScanner, _columns)
 
 #ifdef __GNUC__
 #pragma GCC visibility push(hidden) /* one module's files: no table of addresses between them */
@@ -115,6 +119,11 @@ int take_lent(const Lent *lent);
 int send_query(PyObject *receiver, PyObject *answer, PyObject *conn, PyObject *scanner, PyObject *sql);
 PyObject *point_of(PyObject *plan, PyObject *values, PyObject *snapshot);
 int run_select(PyObject *client, PyObject *plan, PyObject *bound, PyObject *statement);
+int written(PyObject *client, PyObject *out);
+int finish(PyObject *client, PyObject *host, Py_ssize_t rows, int on_shard);
+PyObject *extended_of(PyObject *session);
+PyObject *fan_begins(PyObject *fan, PyObject *branch, PyObject *client);
+int fan_finishes(PyObject *fan, PyObject *client);
 int execute_again(PyObject *client, PyObject *packet);
 PyObject *binary_reply(PyObject *statement, PyObject *header, PyObject *data);
 int run_many(PyObject *client, PyObject *plan, PyObject *values, PyObject *snapshot);
@@ -134,8 +143,8 @@ extern PyTypeObject *classes[COUNT];
 SLOTS(PLACE_OF)
 
 #define NAMES(X) \
-    X(_begin) X(_finish) X(_given) X(_unreadable) X(ask) X(definitions) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(met) X(of) \
-    X(places) X(received) X(release) X(reply_data) X(reply_done) X(sql_select_limit) X(start) X(unpack_from) X(write)
+    X(_begin) X(_finish) X(_given) X(_unreadable) X(ask) X(definitions) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(met) \
+    X(places) X(received) X(release) X(reply_data) X(reply_done) X(sql_select_limit) X(start) X(unpack_from) X(values) X(write)
 #define NAME_OF(name) extern PyObject *name_##name;
 NAMES(NAME_OF)
 
@@ -146,8 +155,10 @@ extern PyObject *kind_of_selects, *kind_of_inserts; /* ShardSelect.kind, Insert.
 extern PyObject *text_by_id, *row_by_id;            /* rewriter.route.by_id's */
 extern PyObject *texts_by_host, *is_list;           /* rewriter.route.id_lists's */
 extern PyObject *union_all, *merge_of_all;          /* rewriter.plans.sharded's UNION; a Merge of all rows in any order */
-extern PyObject *class_of_told;                     /* proxy.engine.warned's Told */
-extern PyObject *loads_of, *share;                  /* proxy.load's; the first one is None where it is not compiled */
+extern PyObject *class_of_reject;                   /* rewriter.plan's Reject */
+extern PyObject *rows_sent;                         /* proxy.session.outcome's ROWS_SENT */
+extern PyObject *extended_metadata;                 /* proxy.backends.pool's EXTENDED_METADATA */
+extern PyObject *loads_of, *share_compiled, *share;                  /* proxy.load's; the first two are None where it is not compiled */
 extern PyObject *protocol_error;                    /* proxy.wire.packets's ProtocolError */
 extern PyObject *execute_prepared, *partial;        /* proxy.execute.prepared.prepare's execute; functools.partial */
 extern PyObject *binary_rows;                       /* proxy.wire.row_packets's */

@@ -190,11 +190,18 @@ int count(PyObject *conn, Py_ssize_t rows)
         return 1;
     PyObject *args[] = {Py_NewRef(shards), PyFloat_FromDouble(seconds), PyLong_FromSsize_t(rows)};
     put_new(&AT(conn, BackendConnection, shards), no_values);
-    const int added = args[1] != NULL && args[2] != NULL && done_by(PyObject_Vectorcall(share, args, 3, NULL));
+    int added = args[1] != NULL && args[2] != NULL;
+    if (added && share_compiled != Py_None) {
+        PyObject *shared = PyObject_Vectorcall(share_compiled, args, 3, NULL);
+        added = shared == Py_False ? 1 : done_by(Py_XNewRef(shared)) ? -1 : 0;
+        Py_XDECREF(shared);
+    }
+    if (added > 0)
+        added = done_by(PyObject_Vectorcall(share, args, 3, NULL));
     Py_DECREF(args[0]);
     Py_XDECREF(args[1]);
     Py_XDECREF(args[2]);
-    return added;
+    return added != 0;
 }
 
 /* -- the client's answer ------------------------------------------------------------------------------------- */
@@ -259,7 +266,7 @@ static PyObject *shown_rows(PyObject *data, const Reply *reply)
 }
 
 /* To the client. Takes `out`. */
-static int written(PyObject *client, PyObject *out)
+int written(PyObject *client, PyObject *out)
 {
     PyObject *transport = Py_NewRef(AT(client, Exchange, transport));
     const int done = done_by(PyObject_CallMethodOneArg(transport, name_write, out));
@@ -329,12 +336,24 @@ typedef struct {
     PyObject *use, *kind;
 } Counted;
 
+static int are_visits(PyObject *visits)
+{
+    if (visits == Py_None)
+        return 1;
+    if (visits == NULL || !PyList_CheckExact(visits))
+        return 0;
+    for (Py_ssize_t one = 0; one < PyList_GET_SIZE(visits); one++) {
+        PyObject *visit = PyList_GET_ITEM(visits, one);
+        if (!IS(visit, Visit) || !(PyList_CheckExact(PyTuple_GET_ITEM(visit, 1)) || PyTuple_CheckExact(PyTuple_GET_ITEM(visit, 1))))
+            return 0;
+    }
+    return 1;
+}
+
 /* Whether Exchange.finish has only to count, with what it counts in. */
 static int is_finished_simply(PyObject *client, PyObject *stats, Counted *counted)
 {
-    PyObject *visits = AT(client, Exchange, visits);
-
-    if (AT(client, Exchange, sink) != Py_None || !(visits == Py_None || is_empty_list(visits)) ||
+    if (AT(client, Exchange, sink) != Py_None || !are_visits(AT(client, Exchange, visits)) ||
         AT(client, Exchange, leaving) != leaving_not || AT(client, Exchange, writing_paused) != Py_False ||
         AT(client, Exchange, _waiting) != Py_False || !is_float(AT(client, Exchange, begun)) ||
         !is_float(AT(client, Exchange, queued)) || PyFloat_AS_DOUBLE(AT(client, Exchange, queued)) != 0.0 ||
@@ -364,8 +383,25 @@ static int add_host(PyObject *hosts, PyObject *host)
     return !failed;
 }
 
-/* As Stats.observe, and what finish adds of hosts, shards and rows. */
-static int observe(const Counted *counted, double seconds, Py_ssize_t rows, PyObject *host, int on_shard)
+/* As Use.visited; or the one host, and its shard if it was for one. */
+static int add_places(PyObject *use, PyObject *visits, PyObject *host, int on_shard)
+{
+    const Py_ssize_t count = visits == Py_None ? 0 : PyList_GET_SIZE(visits);
+    Py_ssize_t shards = count ? 0 : on_shard;
+
+    if (count == 0 && !add_host(AT(use, Use, hosts), host))
+        return 0;
+    for (Py_ssize_t one = 0; one < count; one++) {
+        PyObject *visit = PyList_GET_ITEM(visits, one);
+        if (!add_host(AT(use, Use, hosts), PyTuple_GET_ITEM(visit, 0)))
+            return 0;
+        shards += PySequence_Fast_GET_SIZE(PyTuple_GET_ITEM(visit, 1));
+    }
+    return shards == 0 || add_int(&AT(use, Use, shards), shards);
+}
+
+/* As Stats.observe, and what finish adds of rows. */
+static int observe(const Counted *counted, double seconds, Py_ssize_t rows)
 {
     PyObject *use = counted->use, *kind = counted->kind;
     Py_ssize_t number = 0;
@@ -374,12 +410,11 @@ static int observe(const Counted *counted, double seconds, Py_ssize_t rows, PyOb
         number++;
     return add_int(&AT(use, Use, count), 1) && add_float(&AT(use, Use, seconds), seconds) &&
            add_bucket(AT(use, Use, buckets), number) && add_longest(&AT(use, Use, longest), seconds) &&
-           add_int(&AT(use, Use, rows), rows) && add_host(AT(use, Use, hosts), host) &&
-           (!on_shard || add_int(&AT(use, Use, shards), 1)) && add_int(&AT(kind, KindStats, ok), 1) &&
+           add_int(&AT(use, Use, rows), rows) && add_int(&AT(kind, KindStats, ok), 1) &&
            add_bucket(AT(kind, KindStats, counts), number) && add_float(&AT(kind, KindStats, seconds), seconds);
 }
 
-static int finish(PyObject *client, PyObject *host, Py_ssize_t rows, int on_shard)
+int finish(PyObject *client, PyObject *host, Py_ssize_t rows, int on_shard)
 {
     Counted counted;
     const int simple = is_finished_simply(client, AT(client, Exchange, stats), &counted);
@@ -390,10 +425,13 @@ static int finish(PyObject *client, PyObject *host, Py_ssize_t rows, int on_shar
     const double limit = simple ? PyFloat_AsDouble(AT(client, Exchange, observe_after)) : 0.0;
     if (!simple || at - begun > limit) /* the slow-query log, and whatever else looks at statements */
         return !PyErr_Occurred() && done_by(PyObject_CallMethodOneArg(client, name_finish, text_ok));
-    if (!observe(&counted, at - begun, rows, host, on_shard) || !put_float(&AT(client, Exchange, begun), at))
+    if (!observe(&counted, at - begun, rows) ||
+        !add_places(counted.use, AT(client, Exchange, visits), host, on_shard) || !put_float(&AT(client, Exchange, begun), at))
         return 0;
     put_new(&AT(client, Exchange, work), Py_None);
     put_new(&AT(client, Exchange, host), Py_None);
+    if (AT(client, Exchange, visits) != Py_None && PyList_GET_SIZE(AT(client, Exchange, visits)))
+        put_new(&AT(client, Exchange, visits), Py_None);
     put_new(&AT(client, Exchange, ready), Py_True);
     return 1;
 }

@@ -42,8 +42,18 @@ static PyObject *last_used(PyObject *pool, PyObject *session, PyObject **place)
 /* ReplyScanner.start. */
 static int start(PyObject *scanner)
 {
-    if (AT(scanner, ReplyScanner, _fed) != Py_False)
-        return done_by(PyObject_CallMethodNoArgs(scanner, name_start));
+    if (AT(scanner, ReplyScanner, _fed) != Py_False) {
+        put_new(&AT(scanner, ReplyScanner, _fed), Py_False);
+        put_new(&AT(scanner, ReplyScanner, partial), zero);
+        put_new(&AT(scanner, ReplyScanner, seq), zero);
+        put_new(&AT(scanner, ReplyScanner, within_row), Py_False);
+        put_new(&AT(scanner, ReplyScanner, _carry), no_bytes);
+        put_new(&AT(scanner, ReplyScanner, _columns), zero);
+        put_new(&AT(scanner, ReplyScanner, _skip), zero);
+        put_new(&AT(scanner, ReplyScanner, _continued), Py_False);
+        put_new(&AT(scanner, ReplyScanner, _out), Py_False);
+        put_new(&AT(scanner, ReplyScanner, _new), Py_True);
+    }
     put_new(&AT(scanner, ReplyScanner, state), state_first);
     put_new(&AT(scanner, ReplyScanner, warnings), zero);
     put_new(&AT(scanner, ReplyScanner, ok), Py_None);

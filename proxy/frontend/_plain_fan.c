@@ -251,7 +251,7 @@ static PyObject *numbered(const Piece *piece, Py_ssize_t number)
 /* What the client's result begins with: 1, or 0 with an exception. */
 static int give_head(PyObject *fan, PyObject *branch, PyObject *client)
 {
-    PyObject *head = PyObject_CallMethodOneArg(fan, name__begin, branch);
+    PyObject *head = fan_begins(fan, branch, client);
     PyObject *transport = Py_NewRef(AT(client, Exchange, transport));
     const int done = head != NULL && done_by(PyObject_CallMethodOneArg(transport, name_write, head));
 
@@ -398,7 +398,7 @@ static int end_branch(PyObject *conn, PyObject *branch, PyObject *fan, PyObject 
     const Py_ssize_t running = PyLong_AsSsize_t(AT(fan, FanOut, _running)) - 1;
     if (!put_int(&AT(fan, FanOut, _running), running))
         return 0;
-    return running != 0 || done_by(PyObject_CallMethodNoArgs(fan, name__finish));
+    return running != 0 || fan_finishes(fan, client);
 }
 
 /* -- all of it ---------------------------------------------------------------------------------------------- */

@@ -42,18 +42,60 @@ static int is_unlimited(PyObject *session)
     return values != NULL && PyDict_CheckExact(values) && PyDict_Contains(values, name_sql_select_limit) == 0;
 }
 
+/* Session.extended; borrowed. */
+PyObject *extended_of(PyObject *session)
+{
+    const long has = PyLong_AsLong(AT(session, Session, capability_set)), flag = PyLong_AsLong(extended_metadata);
+
+    return has & flag ? Py_True : Py_False;
+}
+
+/* The literals that a plan's select list shows. */
+static PyObject *shown_of(PyObject *plan, PyObject *values)
+{
+    PyObject *scattered = AT(plan, ShardSelect, scattered);
+
+    if ((PyObject *)Py_TYPE(scattered) == class_of_reject)
+        return Py_NewRef(no_values);
+    PyObject *numbers = PyObject_GetAttr(scattered, name_values);
+    PyObject *shown = numbers == NULL || !PyTuple_CheckExact(numbers) ? NULL : PyTuple_New(PyTuple_GET_SIZE(numbers));
+    for (Py_ssize_t one = 0; shown != NULL && one < PyTuple_GET_SIZE(shown); one++) {
+        const Py_ssize_t number = PyLong_AsSsize_t(PyTuple_GET_ITEM(numbers, one));
+        if (number < 0 || number >= PyTuple_GET_SIZE(values))
+            Py_CLEAR(shown);
+        else
+            PyTuple_SET_ITEM(shown, one, Py_NewRef(PyTuple_GET_ITEM(values, number)));
+    }
+    Py_XDECREF(numbers);
+    return shown;
+}
+
+/* `PlansDefinitions.of`, if there are some; else NULL. Borrowed. */
+static PyObject *kept_definitions(PyObject *every, PyObject *session, PyObject *plan, PyObject *shown)
+{
+    PyObject *plans = IS(every, PlansDefinitions) ? AT(every, PlansDefinitions, _kept) : NULL;
+    PyObject *settings = AT(session, Session, settings), *which = plans == NULL ? NULL : PyWeakref_NewRef(plan, NULL);
+    PyObject *kept = which == NULL || !PyDict_CheckExact(plans) ? NULL : PyDict_GetItemWithError(plans, which);
+    PyObject *key = kept == NULL ? NULL : PyTuple_Pack(3, AT(settings, Settings, system), extended_of(session), shown);
+    PyObject *found = key == NULL || !PyDict_CheckExact(kept) ? NULL : PyDict_GetItemWithError(kept, key);
+
+    Py_XDECREF(which);
+    Py_XDECREF(key);
+    return found;
+}
+
 /* What the clients of this plan's fan-outs get as column definitions; NULL when that is to be learnt, or cuts values. */
-static PyObject *find_definitions(PyObject *client, PyObject *plan, PyObject *values, PyObject *topology)
+static PyObject *find_definitions(PyObject *client, PyObject *plan, PyObject *values)
 {
     PyObject *every = PyObject_GetAttr(AT(client, Exchange, services), name_definitions);
-    PyObject *args[] = {every, plan, AT(client, Exchange, session), values, topology};
-    PyObject *found = every == NULL ? NULL : PyObject_VectorcallMethod(name_of, args, 5, NULL);
+    PyObject *shown = every == NULL ? NULL : shown_of(plan, values);
+    PyObject *found = shown == NULL ? NULL : kept_definitions(every, AT(client, Exchange, session), plan, shown);
 
+    Py_XDECREF(shown);
     Py_XDECREF(every);
-    if (found != NULL && (!IS(found, Definitions) || AT(found, Definitions, known) != Py_True ||
-                          AT(found, Definitions, cut) != Py_False))
-        Py_CLEAR(found);
-    return found;
+    return IS(found, Definitions) && AT(found, Definitions, known) == Py_True && AT(found, Definitions, cut) == Py_False
+               ? Py_NewRef(found)
+               : NULL;
 }
 
 /* One SELECT of several shards, as a host gets it. */
@@ -163,10 +205,26 @@ static PyObject *make_bound(const Many *many)
     return values == NULL ? NULL : make_tuple(NUMBER_Bound, values);
 }
 
+static PyObject *make_told(void)
+{
+    PyObject *told = make(NUMBER_Told), *diagnostics = PyList_New(0), *said = PySet_New(NULL);
+
+    if (told == NULL || diagnostics == NULL || said == NULL) {
+        Py_XDECREF(told);
+        Py_XDECREF(diagnostics);
+        Py_XDECREF(said);
+        return NULL;
+    }
+    put(&AT(told, Told, diagnostics), diagnostics);
+    put_new(&AT(told, Told, count), zero);
+    put(&AT(told, Told, _said), said);
+    return told;
+}
+
 /* As FanOut.__init__ leaves it, and `_connect`. Each part gets its branch. */
 static PyObject *make_fan(Many *many)
 {
-    PyObject *fan = make(NUMBER_FanOut), *bound = make_bound(many), *told = PyObject_CallNoArgs(class_of_told);
+    PyObject *fan = make(NUMBER_FanOut), *bound = make_bound(many), *told = make_told();
     PyObject *zeros = PyDict_New(), *branches = PyList_New(many->count), *waiting = PyList_New(0);
     PyObject *over = PyList_New(0), *lost = PyList_New(0);
     int failed = fan == NULL || bound == NULL || told == NULL || zeros == NULL || branches == NULL || waiting == NULL ||
@@ -278,7 +336,7 @@ static int find_all(Many *many, PyObject *snapshot, PyObject *values)
     many->keyspace = keyspace_of(snapshot, name);
     if (many->keyspace == NULL || !find_texts(many, spread, values, places))
         return 0;
-    many->definitions = find_definitions(client, many->plan, values, AT(snapshot, Snapshot, topology));
+    many->definitions = find_definitions(client, many->plan, values);
     if (many->definitions == NULL)
         return 0;
     for (Py_ssize_t one = 0; one < PyList_GET_SIZE(many->texts); one++) {

@@ -29,10 +29,10 @@ from typing import Final
 
 from proxy.backends.connection import Answer, BackendConnection
 from proxy.backends.host import HostPool
-from proxy.backends.pool import PoolState
+from proxy.backends.pool import EXTENDED_METADATA, PoolState
 from proxy.backends.settings import Settings
 from proxy.backends.waiting import Share, Waiting
-from proxy.engine.definitions import Definitions
+from proxy.engine.definitions import Definitions, PlansDefinitions
 from proxy.engine.exchange import Exchange
 from proxy.engine.passthrough import Ask, Send
 from proxy.engine.relay import Relay
@@ -42,12 +42,13 @@ from proxy.engine.warned import Told
 from proxy.engine.work import Leaving
 from proxy.execute.fan.branch import Branch
 from proxy.execute.fan.fanout import FanOut
-from proxy.execute.fan.merge import Concatenation
+from proxy.execute.fan.merge import Concatenation, Window
 from proxy.execute.prepared import prepare
-from proxy.load import UNIT, Load, loads_of, share
-from proxy.session.outcome import RESULT_SET
+from proxy.load import UNIT, Load, loads_of, share, share_compiled
+from proxy.session.outcome import RESULT_SET, ROWS_SENT
 from proxy.session.prepared import Repeat, Statement, Statements
 from proxy.session.state import Session, User
+from proxy.session.tracking import Tracker
 from proxy.session.transaction import Transaction
 from proxy.stats import BUCKETS, KindStats, Stats, Use, Visit
 from proxy.wire import replies, row_packets, rows
@@ -58,6 +59,7 @@ from proxy.wire.replies import ReplyScanner
 from proxy.wire.rows import ResultReader
 from rewriter.around import LONGEST, Around
 from rewriter.env import Env
+from rewriter.plan import Reject
 from rewriter.planner import Rewriter
 from rewriter.plans import Bound, HostStatement, Insert, Merge, ShardSelect
 from rewriter.plans.sharded import UNION, Point
@@ -110,6 +112,10 @@ _CLASSES: Final = (
     Statement,
     Repeat,
     RowEncoder,
+    Window,
+    Told,
+    Tracker,
+    PlansDefinitions,
 )
 
 begin: Begin | None = None
@@ -139,8 +145,11 @@ with suppress(ImportError):
             "is_list": is_list,
             "union_all": UNION,
             "merge_of_all": Merge(),
-            "class_of_told": Told,
+            "class_of_reject": Reject,
+            "rows_sent": ROWS_SENT,
+            "extended_metadata": EXTENDED_METADATA,
             "loads_of": loads_of,
+            "share_compiled": share_compiled,
             "share": share,
             "protocol_error": ProtocolError,
             "execute_prepared": prepare.execute,

@@ -107,6 +107,7 @@ class Session:
     local_files: bool = False  # CLIENT_LOCAL_FILES: LOAD DATA LOCAL may ask the client for a file
     autocommit: bool = True
     no_backslash_escapes: bool = False
+    modes_status: int = 0  # the status flags that sql_mode sets
     transaction_mode: str = "multi"
     scatter_writes: bool = False
     with_deleted: bool = False
@@ -208,11 +209,7 @@ class Session:
 
     def status(self) -> int:
         """The status flags as MySQL would show them now."""
-        flags = _AUTOCOMMIT if self.autocommit else 0
-        if self.no_backslash_escapes:
-            flags |= _NO_BACKSLASH_ESCAPES
-        if self.env.ansi_quotes and self.env.flavour.tells_ansi_quotes:
-            flags |= _ANSI_QUOTES
+        flags = self.modes_status | _AUTOCOMMIT if self.autocommit else self.modes_status
         transaction = self.transaction
         if transaction.explicit or transaction.held:  # else there is none
             if transaction.open:
@@ -325,6 +322,9 @@ class Session:
             charset,
             "" if connection == charset else connection,
         )
+        self.modes_status = _NO_BACKSLASH_ESCAPES if self.no_backslash_escapes else 0
+        if self.env.ansi_quotes and self.env.flavour.tells_ansi_quotes:
+            self.modes_status |= _ANSI_QUOTES
 
     @property
     def warning_count(self) -> int:

@@ -547,6 +547,12 @@ def known() -> Side:
             id="a row with another number, cut",
         ),
         pytest.param([be(0, "told"), send(0, LIST), deliver(), deliver()], 2, id="told of changes"),
+        *(
+            pytest.param(
+                [say(0, b"SET sql_mode = '%b'" % mode.encode()), *[send(0, LIST), *[deliver()] * 6] * 3], 5, id=mode
+            )
+            for mode in ("ANSI_QUOTES", "NO_BACKSLASH_ESCAPES", "ANSI,NO_BACKSLASH_ESCAPES")
+        ),
     ],
 )  # fmt: skip
 def test_pieces_of_lists(steps: list[Step], pieces: int) -> None:

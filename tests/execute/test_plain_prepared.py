@@ -9,6 +9,7 @@ import struct
 import sys
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 import pytest
@@ -21,6 +22,7 @@ from proxy.session.prepared import Statement
 from proxy.wire.packets import frame
 from tests.execute.two_worlds import (
     COMMENT,
+    LIST,
     USERS,
     Side,
     Step,
@@ -231,6 +233,7 @@ def run_python(step: Callable[[], object]) -> Counter[str]:
         pytest.param(send(0, 6), id="of a mapping"),
         pytest.param(send(0, COMMENT), id="an INSERT"),
         pytest.param(repeat(0, 0, pin(2)), id="an EXECUTE"),
+        pytest.param(send(0, LIST), id="a list of IDs"),
     ],
 )
 async def test_a_plain_statement_runs_no_python(step: Step) -> None:
@@ -239,16 +242,16 @@ async def test_a_plain_statement_runs_no_python(step: Step) -> None:
     (client,) = side.clients
     relay = client.relay
     assert isinstance(relay, Relay)
-    client.begins, relay.asks, relay.sends, relay.answer = plain.begin, plain.ask, plain.send, plain.answer
-    for one in [wrote(1, 9), *WARM, *[step, deliver(), deliver()] * 8]:
+    client.begins, client.pieces = plain.begin, plain.piece
+    relay.asks, relay.sends, relay.answer = plain.ask, plain.send, plain.answer
+    for one in [wrote(1, 9), *WARM, *[step, *[deliver()] * 6] * 8]:
         one(side)
         await side.world.turn()
     found = run_python(lambda: step(side))
     await side.world.turn()
-    (server,) = side.ready
-    data = bytes(server.out)
-    server.out = b""
-    assert client.work is relay
-    found += run_python(lambda: server.conn.data_received(data))
+    assert client.work is not None
+    for server in side.ready:
+        data, server.out = bytes(server.out), b""
+        found += run_python(partial(server.conn.data_received, data))
     assert client.ready
     assert found == {"proxy.wire.packets.frame": 1}, "but for this test's own"
