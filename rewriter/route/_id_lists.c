@@ -10,6 +10,8 @@
 
 #define DIGITS 20      /* of the largest number of 64 bits */
 #define SAFE_DIGITS 19 /* so many cannot be too large */
+#define FEW_PIECES 32
+#define FEW 64 /* so many are sorted by the simplest way */
 
 enum { DATABASE = -1, BASE = -2, CONSTANTS = -3 };
 
@@ -30,11 +32,23 @@ typedef struct {
     Buffer buffer;
 } Group;
 
+/* A piece of a shard's text: `kind` is 0 for `text`. */
+typedef struct {
+    long kind;
+    const char *text;
+    Py_ssize_t size;
+} Piece;
+
 typedef struct {
     unsigned long long mask, expected, shard_mask, stored_mask;
     unsigned int shift;
-    PyObject *pieces, *between; /* a tuple; bytes */
+    PyObject *between; /* bytes */
     Py_ssize_t most_ids, chunk, most_bytes;
+    Piece *pieces, few[FEW_PIECES];
+    Py_ssize_t count;
+    Py_ssize_t fixed;     /* bytes of the pieces that are text, and of numbers that are no IDs at most */
+    Py_ssize_t databases; /* how often there is its name */
+    Py_ssize_t lists;     /* and the IDs */
 } Form;
 
 static int is_space(unsigned char one)
@@ -89,6 +103,21 @@ static int compare(const void *one, const void *other)
     return a->number < b->number ? -1 : a->number > b->number;
 }
 
+static void sort(Id *ids, Py_ssize_t count)
+{
+    if (count > FEW) {
+        qsort(ids, (size_t)count, sizeof(Id), compare);
+        return;
+    }
+    for (Py_ssize_t one = 1; one < count; one++) {
+        const Id moved = ids[one];
+        Py_ssize_t at = one;
+        for (; at > 0 && ids[at - 1].shard > moved.shard; at--)
+            ids[at] = ids[at - 1];
+        ids[at] = moved;
+    }
+}
+
 /* Those of the list that may be IDs, by shard and in their order. NULL with an exception, or without one when
  * they are too many. */
 static Id *read_ids(const unsigned char *raw, Py_ssize_t size, const Form *form, Py_ssize_t *count)
@@ -124,7 +153,7 @@ static Id *read_ids(const unsigned char *raw, Py_ssize_t size, const Form *form,
         used++;
     }
     if (!sorted)
-        qsort(ids, used, sizeof(Id), compare);
+        sort(ids, used);
     *count = used;
     return ids;
 no_list:
@@ -133,11 +162,11 @@ no_list:
     return NULL;
 }
 
-static int add(Buffer *buffer, const char *text, Py_ssize_t size)
+static int make_room(Buffer *buffer, Py_ssize_t size)
 {
     if (buffer->room - buffer->size < size) {
-        Py_ssize_t room = buffer->room * 2 + size + 1024;
-        char *larger = PyMem_Realloc(buffer->text, room);
+        const Py_ssize_t room = buffer->room * 2 + size + 1024;
+        char *larger = PyMem_Realloc(buffer->text, (size_t)room);
         if (larger == NULL) {
             PyErr_NoMemory();
             return 0;
@@ -145,53 +174,85 @@ static int add(Buffer *buffer, const char *text, Py_ssize_t size)
         buffer->text = larger;
         buffer->room = room;
     }
-    if (size) /* there may be no text yet */
-        memcpy(buffer->text + buffer->size, text, size);
-    buffer->size += size;
     return 1;
 }
 
-static int add_number(Buffer *buffer, unsigned long long number)
+/* These put something where there is room for it, and tell where it ends. */
+static char *put_text(char *at, const char *text, Py_ssize_t size)
 {
-    char digits[DIGITS];
-    int at = DIGITS;
+    memcpy(at, text, (size_t)size);
+    return at + size;
+}
 
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number);
-    return add(buffer, digits + at, DIGITS - at);
+static char *put_number(char *at, unsigned long long number)
+{
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    char digits[DIGITS];
+    int first = DIGITS;
+
+    for (; number >= 100; number /= 100)
+        memcpy(digits + (first -= 2), pairs + 2 * (number % 100), 2);
+    if (number >= 10)
+        memcpy(digits + (first -= 2), pairs + 2 * number, 2);
+    else
+        digits[--first] = (char)('0' + number);
+    return put_text(at, digits + first, DIGITS - first);
 }
 
 /* One shard's text, whose IDs are the first `count` of `ids`. */
 static int add_shard(Buffer *buffer, const Form *form, const Id *ids, Py_ssize_t count, PyObject *database)
 {
-    for (Py_ssize_t number = 0; number < PyTuple_GET_SIZE(form->pieces); number++) {
-        PyObject *piece = PyTuple_GET_ITEM(form->pieces, number);
-        if (PyBytes_Check(piece)) {
-            if (!add(buffer, PyBytes_AS_STRING(piece), PyBytes_GET_SIZE(piece)))
-                return 0;
+    const Py_ssize_t named = PyBytes_GET_SIZE(database), listed = count * (DIGITS + 2);
+
+    if (!make_room(buffer, form->fixed + form->databases * named + form->lists * listed))
+        return 0;
+    char *at = buffer->text + buffer->size;
+    for (const Piece *piece = form->pieces; piece < form->pieces + form->count; piece++) {
+        if (piece->kind == DATABASE)
+            at = put_text(at, PyBytes_AS_STRING(database), named);
+        else if (piece->kind == BASE)
+            at = put_number(at, ids->shard << form->shift | form->expected);
+        else if (piece->kind == CONSTANTS)
+            for (Py_ssize_t one = 0; one < count; one++)
+                at = put_number(one ? put_text(at, ", ", 2) : at, ids[one].stored);
+        else
+            at = put_text(at, piece->text, piece->size);
+    }
+    buffer->size = at - buffer->text;
+    return 1;
+}
+
+/* The pieces of a shard's text: 1; 0 with an exception. */
+static int read_pieces(Form *form, PyObject *pieces)
+{
+    form->fixed = form->databases = form->lists = 0;
+    form->count = PyTuple_GET_SIZE(pieces);
+    form->pieces = form->count > FEW_PIECES ? PyMem_New(Piece, form->count) : form->few;
+    if (form->pieces == NULL) {
+        PyErr_NoMemory();
+        return 0;
+    }
+    for (Py_ssize_t number = 0; number < form->count; number++) {
+        PyObject *one = PyTuple_GET_ITEM(pieces, number);
+        Piece *piece = form->pieces + number;
+        *piece = (Piece){0, NULL, 0};
+        if (PyBytes_Check(one)) {
+            piece->text = PyBytes_AS_STRING(one);
+            piece->size = PyBytes_GET_SIZE(one);
+            form->fixed += piece->size;
             continue;
         }
-        long kind = PyLong_AsLong(piece);
-        if (kind == DATABASE) {
-            if (PyErr_Occurred() || !add(buffer, PyBytes_AS_STRING(database), PyBytes_GET_SIZE(database)))
-                return 0;
-        }
-        else if (kind == BASE) {
-            if (!add_number(buffer, ids->shard << form->shift | form->expected))
-                return 0;
-        }
-        else if (kind == CONSTANTS) {
-            for (Py_ssize_t one = 0; one < count; one++)
-                if ((one && !add(buffer, ", ", 2)) || !add_number(buffer, ids[one].stored))
-                    return 0;
-        }
-        else {
-            if (!PyErr_Occurred())
-                PyErr_SetString(PyExc_ValueError, "no such piece");
+        piece->kind = PyLong_AsLong(one);
+        form->databases += piece->kind == DATABASE;
+        form->lists += piece->kind == CONSTANTS;
+        if (piece->kind == BASE)
+            form->fixed += DIGITS;
+        else if (piece->kind != DATABASE && piece->kind != CONSTANTS)
+            PyErr_SetString(PyExc_ValueError, "no such piece");
+        if (PyErr_Occurred())
             return 0;
-        }
     }
     return 1;
 }
@@ -220,6 +281,8 @@ static int end_text(Group *group)
 /* The group of a host, which is made if there is none; NULL with an exception. */
 static Group *group_of(PyObject *host, PyObject *numbers, Group **groups, Py_ssize_t *count)
 {
+    if (*count && (*groups)[*count - 1].host == host)
+        return *groups + *count - 1; /* most often */
     PyObject *known = PyDict_GetItemWithError(numbers, host);
     if (known != NULL)
         return *groups + PyLong_AsSsize_t(known);
@@ -257,8 +320,13 @@ static int put_shard(Group *group, const Form *form, const Id *ids, Py_ssize_t c
         if (group->shards == NULL)
             return 0;
     }
-    else if (!add(&group->buffer, PyBytes_AS_STRING(form->between), PyBytes_GET_SIZE(form->between)))
-        return 0;
+    else {
+        const Py_ssize_t size = PyBytes_GET_SIZE(form->between);
+        if (!make_room(&group->buffer, size))
+            return 0;
+        put_text(group->buffer.text + group->buffer.size, PyBytes_AS_STRING(form->between), size);
+        group->buffer.size += size;
+    }
     if (PyList_Append(group->shards, shard) < 0 || !add_shard(&group->buffer, form, ids, count, database))
         return 0;
     return group->buffer.size > form->most_bytes ? -1 : 1;
@@ -321,10 +389,10 @@ static PyObject *texts_by_host(PyObject *module, PyObject *args)
     Form form;
     const char *raw;
     Py_ssize_t size, count;
-    PyObject *places;
+    PyObject *places, *pieces;
 
     if (!PyArg_ParseTuple(args, "y#(KKIKK)O!O!S(nnn):texts_by_host", &raw, &size, &form.mask, &form.expected, &form.shift,
-                          &form.shard_mask, &form.stored_mask, &PyDict_Type, &places, &PyTuple_Type, &form.pieces,
+                          &form.shard_mask, &form.stored_mask, &PyDict_Type, &places, &PyTuple_Type, &pieces,
                           &form.between, &form.most_ids, &form.chunk, &form.most_bytes))
         return NULL;
     if (form.shift > 63) {
@@ -334,7 +402,9 @@ static PyObject *texts_by_host(PyObject *module, PyObject *args)
     Id *ids = read_ids((const unsigned char *)raw, size, &form, &count);
     if (ids == NULL)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
-    PyObject *result = make(ids, count, &form, places);
+    PyObject *result = read_pieces(&form, pieces) ? make(ids, count, &form, places) : NULL;
+    if (form.pieces != form.few)
+        PyMem_Free(form.pieces);
     PyMem_Free(ids);
     return result;
 }
