@@ -235,10 +235,23 @@ static PyObject *columns_of(PyObject *fan, PyObject *reader, const Piece *piece)
                : NULL;
 }
 
-/* The piece's rows, numbered from `number`. */
-static PyObject *numbered(const Piece *piece, Py_ssize_t number)
+/* The piece's rows as bytes of their own. Where they were joined for this, and nobody else has them, it is those, and
+ * the piece has none any more. */
+static PyObject *take_rows(Piece *piece)
 {
-    PyObject *out = PyBytes_FromStringAndSize(PyBytes_AS_STRING(piece->bytes) + piece->begin, piece->end - piece->begin);
+    if (piece->begin > 0 || Py_REFCNT(piece->bytes) > 1)
+        return PyBytes_FromStringAndSize(PyBytes_AS_STRING(piece->bytes) + piece->begin, piece->end - piece->begin);
+    PyObject *rows = piece->bytes;
+    piece->bytes = NULL;
+    if (PyBytes_GET_SIZE(rows) != piece->end)
+        _PyBytes_Resize(&rows, piece->end); /* shorter; NULL with an exception */
+    return rows;
+}
+
+/* The piece's rows, numbered from `number`. */
+static PyObject *numbered(Piece *piece, Py_ssize_t number)
+{
+    PyObject *out = take_rows(piece);
 
     if (out == NULL)
         return NULL;
@@ -261,7 +274,7 @@ static int give_head(PyObject *fan, PyObject *branch, PyObject *client)
 }
 
 /* The piece's rows, through the merger: 1, or 0 with an exception. */
-static int write_rows(PyObject *fan, PyObject *client, const Piece *piece)
+static int write_rows(PyObject *fan, PyObject *client, Piece *piece)
 {
     PyObject *merger = Py_NewRef(AT(fan, FanOut, merger)), *transport = Py_NewRef(AT(client, Exchange, transport));
     const Py_ssize_t number = PyLong_AsSsize_t(AT(merger, Concatenation, seq));
@@ -279,7 +292,7 @@ static int write_rows(PyObject *fan, PyObject *client, const Piece *piece)
 
 /* FanOut.received, of rows that are the client's: 1, or 0 with an exception. */
 static int give_rows(PyObject *fan, PyObject *branch, PyObject *client, PyObject *reader, PyObject *columns,
-                     const Piece *piece)
+                     Piece *piece)
 {
     if (piece->first) {
         put_new(&AT(reader, ResultReader, columns), columns);
@@ -299,7 +312,7 @@ static int give_rows(PyObject *fan, PyObject *branch, PyObject *client, PyObject
 }
 
 /* `_given`: 1; 0 when the receiver cannot read it, and was told so, or with an exception. */
-static int give(PyObject *conn, PyObject *branch, PyObject *fan, PyObject *client, const Piece *piece)
+static int give(PyObject *conn, PyObject *branch, PyObject *fan, PyObject *client, Piece *piece)
 {
     PyObject *reader = AT(branch, Branch, reader);
     PyObject *columns = client == NULL || !PyObject_TypeCheck(client, classes[NUMBER_Exchange])
@@ -404,7 +417,7 @@ static int end_branch(PyObject *conn, PyObject *branch, PyObject *fan, PyObject 
 /* -- all of it ---------------------------------------------------------------------------------------------- */
 
 /* What follows from a piece that was read. */
-static int take(PyObject *conn, PyObject *branch, PyObject *scanner, const Piece *piece)
+static int take(PyObject *conn, PyObject *branch, PyObject *scanner, Piece *piece)
 {
     PyObject *fan = Py_NewRef(AT(branch, Branch, fan)), *client = Py_NewRef(AT(fan, FanOut, client));
     int done = note_piece(conn, scanner, piece);
@@ -449,6 +462,6 @@ PyObject *piece(PyObject *module, PyObject *const *args, Py_ssize_t given)
         return PyErr_Occurred() ? NULL : Py_NewRef(Py_False);
     }
     const int done = take(conn, branch, scanner, &piece);
-    Py_DECREF(piece.bytes);
+    Py_XDECREF(piece.bytes);
     return done ? Py_NewRef(Py_True) : NULL;
 }
