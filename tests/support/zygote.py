@@ -45,7 +45,17 @@ from tests.support.template import run_folder
 
 PR_SET_CHILD_SUBREAPER = 36
 #: What a proxy or a demo would import at its start, or with its first client.
-MODULES = ("demo.run", "proxy.cli", "proxy.logs", "proxy.server", "proxy.status.page", "rewriter.tree.start")
+MODULES = (
+    "demo.run",
+    "proxy.cli",
+    "proxy.logs",
+    "proxy.server",
+    "proxy.serving",
+    "proxy.status.page",
+    "proxy.status.server",
+    "proxy.tracing.export",
+    "rewriter.tree.start",
+)
 
 
 class Forked:
