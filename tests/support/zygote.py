@@ -9,6 +9,7 @@ that are started as users do, and the tests that call them.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import functools
 import gc
@@ -23,11 +24,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 import zlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import typer.main
 
@@ -224,6 +226,28 @@ def _command(asked: dict[str, Any]) -> None:
     cli.main()
 
 
+def _run_to_the_end() -> NoReturn:
+    """Run the command, and end as Python does: threads are waited for, what is to run at the end runs, and
+    garbage that complains does. But modules are not taken apart one by one, which would copy all that is
+    shared with the zygote: it takes longer than all that a proxy does at its end.
+    """
+    status: object = 1
+    try:
+        cli.main()
+        status = 0
+    except SystemExit as end:
+        status = end.code or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+        gc.collect()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status if isinstance(status, int) else 1)
+
+
 def _prctl(option: int, value: int) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(option, value)
 
@@ -296,7 +320,7 @@ def main() -> None:
     listener = _next()
     if listener is not None:
         importlib.import_module("tests.support.commands").serve(listener)
-    cli.main()
+    _run_to_the_end()
 
 
 if __name__ == "__main__":
