@@ -389,24 +389,10 @@ MOMENTS = frozenset({"begun", "sent", "ended", "first", "last"})
 """Times of which it is compared which are the same."""
 CLOCK = frozenset({"_clock", "idle_since"})
 """Times of the world."""
-APART = frozenset(
-    {
-        "services",
-        "snapshot",
-        "begins",
-        "pieces",
-        "executed",
-        "sends",
-        "asks",
-        "answer",
-        "pool",
-        "loads",
-        "known",
-        "_reader",
-        "_kills",
-        "plan",
-    }
-)
+APART = frozenset({
+    "services", "snapshot", "begins", "pieces", "executed", "sends", "asks", "answer", "pool", "loads",
+    "known", "_reader", "_kills", "plan",
+})  # fmt: skip
 
 
 PLAIN = frozenset({int, bool, bytes, str, type(None)})
@@ -424,6 +410,24 @@ def attributes(kind: type) -> tuple[str, ...]:
     return tuple(name for name in found if name not in APART)
 
 
+@cache
+def how(kind: type) -> str:
+    """The way in which things of a type are shown."""
+    if issubclass(kind, float):
+        return "number"
+    if issubclass(kind, SHOWN):
+        return "attributes"
+    if issubclass(kind, list | tuple) and kind.__module__ in ("builtins", "proxy.stats"):
+        return "list"
+    if issubclass(kind, Mapping):
+        return "mapping"
+    if issubclass(kind, frozenset | set):
+        return "set"
+    if issubclass(kind, FakeTransport):
+        return "transport"
+    return "plain" if issubclass(kind, int | bytes | str) or kind in PLAIN else "name"
+
+
 class Shown:
     """Everything as plain values; an object that comes again by its number."""
 
@@ -431,37 +435,37 @@ class Shown:
         self._numbers: dict[int, int] = {}
         self._moments: dict[float, int] = {}
 
-    def of(self, thing: object, name: str = "") -> object:
-        if type(thing) in PLAIN:
+    def of(self, thing: Any, name: str = "") -> object:
+        way = how(type(thing))
+        if way == "plain":
             return thing
-        if isinstance(thing, float):
+        if way == "attributes":
+            return self._attributes_of(thing)
+        if way == "list":
+            if name in TIMED and isinstance(thing, list):
+                return sum(thing)
+            return [one if type(one) in PLAIN else self.of(one) for one in thing]
+        if way == "number":
             if name in MOMENTS:
                 return self._moments.setdefault(thing, len(self._moments)) if thing else 0.0
             return "a time" if thing and name not in CLOCK else thing
-        if isinstance(thing, SHOWN):
-            return self._attributes_of(thing)
-        if name in TIMED and isinstance(thing, list):
-            return sum(thing)
-        if isinstance(thing, list | tuple) and type(thing).__module__ in ("builtins", "proxy.stats"):
-            return [one if type(one) in PLAIN else self.of(one) for one in thing]
-        if isinstance(thing, Mapping):
+        if way == "mapping":
             return [(self.of(key), self.of(value)) for key, value in thing.items()]
-        if isinstance(thing, frozenset | set):
+        if way == "set":
             return sorted(map(str, thing))
-        if isinstance(thing, FakeTransport):
+        if way == "transport":
             return bytes(thing.written), thing.reading, thing.open, thing.aborted
-        return thing if isinstance(thing, int | bytes | str) else type(thing).__name__
+        return type(thing).__name__
 
     def _attributes_of(self, thing: Any) -> object:
         number = self._numbers.setdefault(id(thing), len(self._numbers))
         if number < len(self._numbers) - 1:
             return number
-        found = []
+        found: list[object] = [type(thing).__name__]
         for name in attributes(thing.__class__):
             value = getattr(thing, name, ABSENT)
-            if value is not ABSENT:
-                found.append((name, value if type(value) in PLAIN else self.of(value, name)))
-        return type(thing).__name__, found
+            found.append(value if type(value) in PLAIN else self.of(value, name))
+        return found
 
 
 def all_of(side: Side) -> object:
