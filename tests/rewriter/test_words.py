@@ -52,14 +52,14 @@ def facts(place: str, word: str, *, mariadb: bool) -> object:
     )
     first = source.tokens[0].text
     if first in ("INSERT", "REPLACE"):
-        return plain(WriteParser(source).insert(), word)
+        return plain(WriteParser(source).insert(), word.upper())
     if first in ("UPDATE", "DELETE"):
-        return plain(WriteParser(source).change(), word)
+        return plain(WriteParser(source).change(), word.upper())
     parser = Parser(source)
     query = parser.query(None)
     if parser.at < parser.end:
         raise parser.unreadable("the end")
-    return plain(query, word)
+    return plain(query, word.upper())
 
 
 def _literals(sql: str, env: Env) -> tuple[bytes, ...]:
@@ -69,19 +69,31 @@ def _literals(sql: str, env: Env) -> tuple[bytes, ...]:
 _KINDS = ("form", "verb")  # words of the reader's own
 
 
+@cache
+def fields(kind: type) -> tuple[tuple[str, bool], ...] | None:
+    """Those of a dataclass that are shown, and whether one is the reader's own."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    names = [field.name for field in dataclasses.fields(kind)]
+    return tuple(
+        (name, name in _KINDS) for name in names if not (issubclass(kind, Block) and name == "outer")
+    )
+
+
 def plain(value: Any, word: str) -> object:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = [
-            (field.name, plain(getattr(value, field.name), "" if field.name in _KINDS else word))
-            for field in dataclasses.fields(value)
-            if not (isinstance(value, Block) and field.name == "outer")
-        ]
-        return (type(value).__name__, fields)
+    kind = type(value)
+    if kind is str:
+        return UNKNOWN if value.upper() == word else value
+    if kind is int or kind is bool or value is None:
+        return value
+    if kind is tuple or kind is list or isinstance(value, list | tuple | set | frozenset):
+        return [plain(each, word) for each in value]
+    shown = fields(kind)
+    if shown is not None:
+        return kind.__name__, [plain(getattr(value, name), "" if own else word) for name, own in shown]
     if isinstance(value, dict):
         return [(plain(key, word), plain(each, word)) for key, each in value.items()]
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(each, word) for each in value]
-    return UNKNOWN if isinstance(value, str) and value.upper() == word.upper() else value
+    return UNKNOWN if isinstance(value, str) and value.upper() == word else value
 
 
 @cache
