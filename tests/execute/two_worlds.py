@@ -436,7 +436,7 @@ class Shown:
         self._moments: dict[float, int] = {}
 
     def of(self, thing: Any, name: str = "") -> object:
-        way = how(type(thing))
+        way = how(thing.__class__)
         if way == "plain":
             return thing
         if way == "attributes":

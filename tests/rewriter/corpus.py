@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import pickle
 import random
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 from rewriter.env import Env
 from rewriter.text.calls import with_plain_calls
@@ -21,6 +22,7 @@ from rewriter.text.tokens import Source, Unreadable, read
 from rewriter.tree.tree import Tree
 from tests.rewriter import golden
 from tests.rewriter.support import expand
+from tests.support.template import locked, run_folder
 
 TESTS: Final = Path(__file__).parents[1]
 _STATEMENT: Final = re.compile(r"\s*(?:SELECT|WITH|UPDATE|DELETE)\s|\s*\(\s*SELECT\s")
@@ -38,15 +40,34 @@ def statements() -> tuple[tuple[str, Env], ...]:
     for path in sorted(golden.FOLDER.glob("*.yaml")):
         for case in golden.load(path):
             found[expand(case["sql"])] = golden.env_of(case)
+    for text in _texts():
+        with suppress(KeyError):  # an ID of a table that the demo does not have
+            found.setdefault(expand(text), Env(database="demo"))
+    return tuple(found.items())
+
+
+def _texts() -> list[str]:
+    """Those that stand in tests; what a run of the tests has read once is known to its other processes."""
+    folder = run_folder()
+    if folder is None:
+        return list(_read())
+    path = folder / "statements"
+    with locked(path.with_suffix(".lock")):
+        if not path.exists():
+            draft = path.with_suffix(".draft")
+            draft.write_bytes(pickle.dumps(list(_read())))
+            draft.rename(path)
+    return cast(list[str], pickle.loads(path.read_bytes()))
+
+
+def _read() -> Iterator[str]:
     for path in sorted(TESTS.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             text = node.value if isinstance(node, ast.Constant) else None
             if not isinstance(text, str) or not _STATEMENT.match(text) or len(text) > 2000:
                 continue
             if "{" not in text and ";" not in text and not text.rstrip().endswith("="):
-                with suppress(KeyError):  # an ID of a table that the demo does not have
-                    found.setdefault(expand(text), Env(database="demo"))
-    return tuple(found.items())
+                yield text
 
 
 def read_twice(sql: str, env: Env) -> tuple[list[Block] | None, Tree | None]:

@@ -81,7 +81,7 @@ def fields(kind: type) -> tuple[tuple[str, bool], ...] | None:
 
 
 def plain(value: Any, word: str) -> object:
-    kind = type(value)
+    kind: Any = type(value)
     if kind is str:
         return UNKNOWN if value.upper() == word else value
     if kind is int or kind is bool or value is None:
