@@ -281,6 +281,10 @@ def test_another_kind_of_positions(cluster: Demo, reader: Reader, tmp_path: Path
     assert "--from-oldest" in told
 
 
+PAUSE = 0.02
+"""Seconds between two rounds of the writer: all that it writes goes to a slave, and is read and printed."""
+
+
 class Writer:
     """A client that writes all the time: new users anywhere, and one counter on each of some shards."""
 
@@ -305,6 +309,7 @@ class Writer:
                 for one, count in self.counters.items():
                     cursor.execute(f"UPDATE users SET data = '{{\"n\": {count + 1}}}' WHERE id = {one}")
                     self.counters[one] = count + 1
+                self._stop.wait(PAUSE)
         connection.close()
 
     def __enter__(self) -> Writer:
