@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.fixtures import MakeOwn
-from tests.integration.own import OwnProxy
+from tests.integration.own import OwnProxy, log_problems
 from tests.integration.raw import STMT_PREPARE, Raw
 from tests.support.demo import Demo
 
@@ -57,17 +56,27 @@ CHARSETS = ("latin1", "latin2", "cp852", "hp8", "binary", "utf8mb4", "gbk", "sji
 MODES = ("", "NO_BACKSLASH_ESCAPES", "ANSI_QUOTES", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES")
 
 
-@pytest.fixture
-def narrow(demo: Demo, own: MakeOwn) -> Iterator[OwnProxy]:
+@pytest.fixture(scope="module")
+def only(demo: Demo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnProxy]:
     """A proxy with that user, and the secret behind it."""
     with demo.direct() as direct, direct.cursor() as cursor:
         cursor.execute("CREATE DATABASE canary")
         try:
             cursor.execute("CREATE TABLE canary.secret (s VARCHAR(9))")
             cursor.execute("INSERT INTO canary.secret VALUES ('stolen')")
-            yield own({"users": [FEW]})
+            with OwnProxy(demo, tmp_path_factory.mktemp("narrow"), {"users": [FEW]}) as proxy:
+                yield proxy
         finally:
             cursor.execute("DROP DATABASE canary")
+    assert log_problems(proxy.log.read_text(errors="replace")) == []
+
+
+@pytest.fixture
+def narrow(only: OwnProxy, unharmed: None) -> Iterator[OwnProxy]:
+    """It, with nobody connected."""
+    yield only
+    only.close_clients()
+    only.wait_idle(clients=0)
 
 
 def stolen(client: Raw, sql: bytes) -> bool:
