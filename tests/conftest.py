@@ -163,6 +163,8 @@ LONGEST = frozenset(
     f"tests/{name}.py"
     for name in (
         "execute/test_plain",
+        "execute/test_plain_lists",
+        "execute/test_plain_prepared",
         "packaging/test_wheel",
         "planning/test_planning",
         "rewriter/test_two_readers",
