@@ -288,6 +288,8 @@ def _told(texts: list[bytes], limit: int) -> str:
     *texts, last = [_LINES.sub(_without, text) for text in texts]
     parts: list[bytes] = []
     for text in texts:
+        if text == b"." and parts:
+            continue  # within a decimal number
         if text.endswith(b"/*"):
             parts += text[:-2], b" "  # a comment stands where white space may
         elif text.endswith((b"'", b'"')):

@@ -180,7 +180,8 @@ static int make_room(Buffer *buffer, Py_ssize_t size)
 /* These put something where there is room for it, and tell where it ends. */
 static char *put_text(char *at, const char *text, Py_ssize_t size)
 {
-    memcpy(at, text, (size_t)size);
+    if (size) /* there may be no text yet */
+        memcpy(at, text, (size_t)size);
     return at + size;
 }
 
@@ -208,7 +209,7 @@ static int add_shard(Buffer *buffer, const Form *form, const Id *ids, Py_ssize_t
 
     if (!make_room(buffer, form->fixed + form->databases * named + form->lists * listed))
         return 0;
-    char *at = buffer->text + buffer->size;
+    char *at = buffer->text == NULL ? NULL : buffer->text + buffer->size;
     for (const Piece *piece = form->pieces; piece < form->pieces + form->count; piece++) {
         if (piece->kind == DATABASE)
             at = put_text(at, PyBytes_AS_STRING(database), named);

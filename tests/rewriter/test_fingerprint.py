@@ -221,6 +221,11 @@ def test_stars_beside_comments(sql: bytes, plain: bytes) -> None:
         ("SELECT'secret", "SELECT"),
         (" (SELECT \"secret', 1", "SELECT"),
         ("'secret", ""),
+        (
+            "SELECT 1.5, t.5 FROM a.b WHERE x > -2.25 AND y IN (1.5, 2)",
+            "SELECT ?, t.5 FROM a.b WHERE x > -? AND y IN (?, ?)",
+        ),
+        ("SELECT 'a'.'b', 1 . 5", "SELECT ?.?, ? . ?"),
     ],
 )
 def test_digests_have_no_values(sql: str, shown: str) -> None:
