@@ -122,7 +122,7 @@ def description(place: Place, ca: Path, truststore: Path, **more: Any) -> dict[s
         "database": "legacy",
         "ca": str(ca),
         "truststore": str(truststore),
-        "size": 20 << 20,
+        "size": 17 << 20,
         "checks": CHECKS["checks"],
         **more,
     }
