@@ -40,7 +40,7 @@ from .backends.own import own_connection
 from .certificates import CertificateStore
 from .compiled import COMPILED
 from .errors import ProxyError
-from .in_use import Agreement, InUse, Shared
+from .in_use import Agreement, InUse
 from .listening import Door, serve_clients
 from .local.advice import dear_ones
 from .local.distributed import transactions
@@ -50,6 +50,7 @@ from .local.processes import processes
 from .local.show import sessions
 from .logs import tell_lost
 from .peers import Peers
+from .shared import Shared
 from .status import snapshot
 from .status.apart import Apart, Away
 from .status.live import History, own_part

@@ -33,9 +33,9 @@ from rewriter.tree.start import load
 from . import logs, open_files
 from .app import Worker
 from .certificates import CertificateStore
-from .in_use import Shared
 from .listening import Listening, try_status_address
 from .peers import Peers
+from .shared import Shared
 from .wire.auth import RsaKey
 
 log = structlog.get_logger("proxy")
@@ -68,7 +68,7 @@ def serve(settings: Settings, schema: Schema | None, read_again: Callable[[], Se
         return 1
     if settings.workers == 1:
         return run_worker(settings, schema, listening, rsa, secret, certificates, 0, read_again=read_again)
-    supervisor, shared = os.getpid(), Shared()
+    supervisor, shared = os.getpid(), Shared("in use")
     with tempfile.TemporaryDirectory(prefix="shardgate-", dir=_short_folder()) as directory:
 
         def work(number: int, supervised: int, replaced: int) -> int:
