@@ -41,19 +41,16 @@ from .certificates import CertificateStore
 from .compiled import COMPILED
 from .errors import ProxyError
 from .in_use import Agreement, InUse
+from .kept import Past
 from .listening import Door, serve_clients
-from .local.advice import dear_ones
-from .local.distributed import transactions
-from .local.kill import end
-from .local.loads import tell_loads
-from .local.processes import processes
-from .local.show import sessions
 from .logs import tell_lost
 from .peers import Peers
+from .questions import answer_others
 from .shared import Shared
 from .status import snapshot
 from .status.apart import Apart, Away
-from .status.live import History, own_part
+from .status.keeping import Keeper
+from .status.live import History
 from .tasks import Tasks
 from .wire.auth import RsaKey
 from .wire.server_auth import Authority
@@ -79,11 +76,11 @@ class Worker:
         peers: Peers | None = None,
         read_again: Callable[[], Settings] | None = None,
         shared: Shared | None = None,
-        replaced: int = 0,
+        past: Past | None = None,
     ) -> None:
         """`schema`: None where it is in ZooKeeper, and was not looked at. `read_again`: the settings as they
-        are in the file now; raises ConfigError. `shared`: what the other workers serve, of which `replaced`
-        have died.
+        are in the file now; raises ConfigError. `shared`: what the other workers serve; `past`: what was
+        before this one, None when it is the first.
         """
         self.settings = settings
         self.schema = schema
@@ -99,7 +96,8 @@ class Worker:
         self._authority = Authority(lambda name: None, rsa)
         self._secret = secret
         self._agreement = Agreement(shared, self._take)
-        self._replaced = replaced
+        self._past = past or Past(time.time())
+        self._keeper = Keeper(peers, self._past)
         self._settings_due = False
         self._trouble = ""  # why no server could be asked, at the start
         self._early: list[Callable[[Services], None]] = []
@@ -242,7 +240,8 @@ class Worker:
                 open_files=open_files.limit(),
                 remedy="raise the limit of open files (ulimit -n, LimitNOFILE)",
             )
-        services.stats.workers_replaced = self._replaced
+        services.stats.workers_replaced, services.stats.started = self._past.replaced, self._past.started
+        self._keeper.begin(services)
         services.set_users(in_use.users, in_use.accounts)
         for what in self._early:
             what(services)
@@ -384,27 +383,13 @@ class Worker:
 
     async def _meet(self, peers: Peers, services: Services) -> None:
         """Answer the other workers' questions."""
-        started = time.time()
-        peers.handlers["alive"] = lambda _: True
-        peers.handlers["kill"] = lambda request: end(services, **request)
-        peers.handlers["processes"] = lambda request: processes(services, **request)
-        peers.handlers["lock_holders"] = lambda _: list(services.lock_holders().items())
-        peers.handlers["sessions"] = lambda request: sessions(services, **request)
-        peers.handlers["advice"] = lambda request: dear_ones(services, **request)
-        tell_loads(peers, services)
-        peers.handlers["live"] = lambda request: own_part(services, self._history, request["after"])
-        peers.handlers["transactions"] = lambda request: transactions(services, **request)
-        spawn, serving = self.tasks.spawn, services.serving
-        peers.handlers["tables"] = lambda _: spawn(serving.look_at_tables(), "tables") is not None
-        peers.handlers["routines"] = lambda request: (
-            spawn(services.routines.learn(serving.topology, (request["host"],)), "routines") is not None
-        )
-        peers.handlers["snapshot"] = lambda request: snapshot.take(
-            services, ready=self.ready, started=started, now=time.time()
-        )
-        peers.handlers["renew"] = lambda request: services.renew(
-            {name: value.encode("latin-1") for name, value in request["defaults"].items()}
-        )
+
+        def told() -> snapshot.Snapshot:
+            started = self._keeper.started
+            taken = snapshot.take(services, ready=self.ready, started=started, now=time.time())
+            return self._keeper.whole(taken, services)
+
+        answer_others(peers, services, self.tasks, self._history, told)
         await peers.start()
 
     async def _start_status(self) -> None:
@@ -422,6 +407,7 @@ class Worker:
                 history=self._history,
                 home=Away(asyncio.get_running_loop()),
                 names=self.settings.status.names,
+                keeper=self._keeper,
             )
             self.status = Apart(server)
             await self.status.start(listen)
@@ -528,6 +514,7 @@ class Worker:
                 if self.services is not None:
                     self.services.tick()
                     self._history.tick(self.services)
+                    self._keeper.tick(self.services)
                     look_at_idle(self.services, time.monotonic())
                 else:
                     backends.tick()
@@ -581,6 +568,7 @@ class Worker:
 
     async def _close(self) -> None:
         if self.services is not None:
+            self.services.keep()
             await self.services.close()
         if self.peers is not None:
             await self.peers.stop()

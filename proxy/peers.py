@@ -17,6 +17,8 @@ from typing import Any
 
 import structlog
 
+from .kept import Kept
+
 log = structlog.get_logger("proxy")
 
 _TIMEOUT = 2.0
@@ -27,12 +29,15 @@ Handler = Callable[[Request], Any]
 
 
 class Peers:
-    """This worker's end of the talk. `directory` holds the sockets; `count` workers are numbered from 0."""
+    """This worker's end of the talk. `directory` holds the sockets; `count` workers are numbered from 0.
+    `kept`: what those have counted that cannot be asked any more.
+    """
 
-    def __init__(self, directory: Path, number: int, count: int) -> None:
+    def __init__(self, directory: Path, number: int, count: int, kept: Kept) -> None:
         self.directory = directory
         self.number = number
         self.count = count
+        self.kept = kept
         self.handlers: dict[str, Handler] = {}
         self._server: asyncio.Server | None = None
 
@@ -83,9 +88,23 @@ class Peers:
 
     async def ask_others(self, what: str, **details: Any) -> list[Any]:
         """Ask every other worker at once; the answers that came."""
+        return (await self.ask_or_look(what, **details))[0]
+
+    async def ask_or_look(self, what: str, **details: Any) -> tuple[list[Any], list[list[Any]]]:
+        """The same, and what is kept of those that have not answered."""
         others = [number for number in range(self.count) if number != self.number]
         answers = await asyncio.gather(*(self.ask(number, what, **details) for number in others))
-        return [answer for answer in answers if answer is not None]
+        silent = [number for number, answer in zip(others, answers, strict=True) if answer is None]
+        kept = [lines for lines in map(self.kept.get, silent) if lines]
+        return [answer for answer in answers if answer is not None], kept
+
+
+async def with_kept(
+    peers: Peers | None, what: str, own: Any, **details: Any
+) -> tuple[list[Any], list[list[Any]]]:
+    """As `of_all`, and what is kept of those that have not answered."""
+    answers, kept = ([], []) if peers is None else await peers.ask_or_look(what, **details)
+    return [own, *answers], kept
 
 
 async def of_all(peers: Peers | None, what: str, own: Any, **details: Any) -> list[Any]:

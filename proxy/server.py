@@ -33,6 +33,7 @@ from rewriter.tree.start import load
 from . import logs, open_files
 from .app import Worker
 from .certificates import CertificateStore
+from .kept import Kept, Past
 from .listening import Listening, try_status_address
 from .peers import Peers
 from .shared import Shared
@@ -50,6 +51,7 @@ def serve(settings: Settings, schema: Schema | None, read_again: Callable[[], Se
     """Serve until told to stop; the exit status. `read_again`: the settings as they are in their file now,
     for SIGHUP; raises ConfigError.
     """
+    started = time.time()
     rsa = RsaKey()
     rsa.warm()
     secret = secrets.token_bytes(32)
@@ -68,7 +70,7 @@ def serve(settings: Settings, schema: Schema | None, read_again: Callable[[], Se
         return 1
     if settings.workers == 1:
         return run_worker(settings, schema, listening, rsa, secret, certificates, 0, read_again=read_again)
-    supervisor, shared = os.getpid(), Shared("in use")
+    supervisor, shared, kept = os.getpid(), Shared("in use"), Kept(settings.workers)
     with tempfile.TemporaryDirectory(prefix="shardgate-", dir=_short_folder()) as directory:
 
         def work(number: int, supervised: int, replaced: int) -> int:
@@ -81,11 +83,11 @@ def serve(settings: Settings, schema: Schema | None, read_again: Callable[[], Se
                 secret,
                 certificates,
                 number,
-                Peers(Path(directory), number, settings.workers),
+                Peers(Path(directory), number, settings.workers, kept),
                 supervised,
                 read_again,
                 shared,
-                replaced,
+                Past(started, replaced),
             )
             if os.getppid() != supervisor:
                 with contextlib.suppress(OSError):  # the last one out
@@ -113,11 +115,11 @@ def run_worker(
     supervised: int | None = None,
     read_again: Callable[[], Settings] | None = None,
     shared: Shared | None = None,
-    replaced: int = 0,
+    past: Past | None = None,
 ) -> int:
     """One worker in this process; the exit status. `peers`: the other workers, when there are any, and
     `shared` what they serve. `supervised`: the end of a pipe that is at its end of file when the supervisor
-    is no more. `replaced`: workers that have died.
+    is no more. `past`: what was before this worker.
     """
 
     async def main() -> None:
@@ -132,7 +134,7 @@ def run_worker(
             peers,
             read_again,
             shared,
-            replaced,
+            past,
         )
         loop = asyncio.get_running_loop()
 

@@ -13,8 +13,8 @@ MODULES = {module(path): path for path in FILES}
 #: The proxy's floors, the lowest first: a file imports of its own floor and of those below. Files beside the
 #: folders stand for themselves.
 FLOORS = (
-    "errors printable tasks logs log_writer load stats shared peers tls certificates open_files throttle "
-    "listening offline wire tracing",
+    "errors printable tasks logs log_writer load stats shared kept peers tls certificates open_files "
+    "throttle listening offline wire tracing",
     "backends",
     "advising",
     "session catalog planning caching reordering xa",
@@ -22,7 +22,7 @@ FLOORS = (
     "execute execute.fan execute.gathering execute.prepared local",
     "pipeline",
     "frontend status",
-    "compiled in_use memory app reachability server serving top cli __main__",
+    "compiled in_use memory questions app reachability server serving top cli __main__",
 )
 
 

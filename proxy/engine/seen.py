@@ -121,6 +121,20 @@ def together(parts: Iterable[Mapping[str, Sequence[Any]]]) -> dict[str, Seen]:
     return found
 
 
+def earlier(hosts: Iterable[Mapping[str, Any]]) -> dict[str, Seen]:
+    """By host, the totals of a snapshot's hosts; of the last seconds there is nothing."""
+    return {
+        one["host"]: NOTHING._replace(
+            total=one["statements"],
+            total_errors=one["errors"],
+            total_seconds=one["seconds"],
+            total_rows=one["rows"],
+            longest=one["longest"],
+        )
+        for one in hosts
+    }
+
+
 def usual(seen: Iterable[Seen]) -> float:
     """The median of the means of those that had something to do; 0 without any."""
     means = sorted(one.mean for one in seen if one.statements)
@@ -191,13 +205,14 @@ def places_now(services: Services) -> dict[int, list[str]]:
 
 
 def hosts_seen(services: Services) -> dict[str, Seen]:
-    """By host."""
+    """By host; the totals with those of the workers in whose place this one is."""
     now = monotonic()
     running: dict[str, list[float]] = {}
     for conn in _at_work(services):
         running.setdefault(conn.host, []).append(now - conn.sent)
+    before = services.earlier_hosts
     return {
-        host: _seen(load, load.recent(now), running.get(host, ()))
+        host: add(_seen(load, load.recent(now), running.get(host, ())), Seen(*before.get(host, NOTHING)))
         for host, load in services.backends.loads.hosts.items()
     }
 

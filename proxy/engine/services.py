@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import structlog
 
@@ -59,6 +60,10 @@ def _log_difference(digest: str, differences: tuple[str, ...]) -> None:
     )
 
 
+def _nothing() -> None:
+    """Nobody takes this worker's place."""
+
+
 class Services:
     """The parts of a worker, each with its own subject: `serving` (topology, schema, rewriter), `clients`,
     `routines`, `backends`, `stats` …
@@ -98,6 +103,9 @@ class Services:
         self._lock_holders = self.lock_holders  # the same one for all sessions
         self.peers = peers  # the other workers, when there are any
         self.stats = Stats()
+        #: Values of `Seen` by host: what workers have counted in whose place this one is.
+        self.earlier_hosts: Mapping[str, Sequence[Any]] = {}
+        self.keep: Callable[[], None] = _nothing  # what is counted: done before it is told
         self.traces = traces_of(settings.tracing, tasks.spawn, worker)
         rewriter = Rewriter(
             schema,

@@ -5,13 +5,13 @@ processes have seen it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from proxy.engine.seen import (
     NOTHING,
     Query,
     Seen,
+    earlier,
     hosts_seen,
     queries_seen,
     queries_together,
@@ -21,7 +21,7 @@ from proxy.engine.seen import (
     usual,
 )
 from proxy.engine.task import TaskWork
-from proxy.peers import of_all
+from proxy.peers import of_all, with_kept
 from proxy.wire.resultset import Column, integer_column, text_column
 from rewriter.plans import Values
 from rewriter.plans.builtins import Listing
@@ -181,6 +181,7 @@ def pools_seen(services: Services) -> dict[str, list[Any]]:
     """By host, what this worker's pool has: version, connections busy, idle and opening, statements that
     wait, the limit, failures in a row and what is wrong; then what the host has had to do, as `Seen`.
     """
+    services.keep()
     seen = hosts_seen(services)
     return {
         pool.host: [
@@ -204,13 +205,14 @@ def pools(client: Exchange, plan: Listing, values: Values) -> None:
 
 
 async def _pools(client: Exchange, plan: Listing, values: Values) -> None:
-    parts: list[dict[str, Sequence[Any]]] = await of_all(
-        client.services.peers, "pools", pools_seen(client.services)
-    )
-    loads = together([{host: one[-1] for host, one in part.items()} for part in parts])
+    parts, kept = await with_kept(client.services.peers, "pools", pools_seen(client.services))
+    of_parts = [{host: one[-1] for host, one in part.items()} for part in parts]
+    loads = together([*of_parts, *(earlier(counted["hosts"]) for counted, *_ in kept)])
     rows: list[list[object]] = []
     for host, seen in loads.items():
         mine = [part[host] for part in parts if host in part]
+        if not mine:
+            continue  # nobody is left who knows it
         counts = [sum(one[place] for one in mine) for place in range(1, 6)]
         troubles = dict.fromkeys(one[7] for one in mine if one[7])
         rows.append(
@@ -266,7 +268,9 @@ def proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
 async def _proxy_queries(client: Exchange, plan: Listing, values: Values) -> None:
     like = None if plan.like is None else like_text(plan.like, values)
     own = _queries(client.services, like)
-    found = queries_together(await of_all(client.services.peers, "queries", own, like=like))
+    parts, kept = await with_kept(client.services.peers, "queries", own, like=like)
+    left = [_liked_kinds(statements, like) for *_, statements in kept]
+    found = queries_together([*parts, *left])
     columns: list[Column] = [
         text_column("Digest"),
         text_column("Db"),
@@ -290,7 +294,14 @@ def _queries(services: Services, like: str | None) -> list[Any]:
     """What this worker has counted of statements whose digest is `like` the pattern: of all of them, not of
     the costliest only.
     """
+    services.keep()
     return queries_seen(services, None if like is None else like_pattern(like))
+
+
+def _liked_kinds(statements: list[Any], like: str | None) -> list[Any]:
+    """The same of what a worker has kept that does not answer."""
+    matches = None if like is None else like_pattern(like)
+    return [one for one in statements if matches is None or matches(one[0][0])]
 
 
 def _query(one: Query) -> list[object]:

@@ -1,48 +1,64 @@
 """The snapshots of all worker processes as one: what an operator sees is the proxy, not a process of it.
 
 Counters of Prometheus must never fall, or a rate over them jumps. So what a worker had counted stays in the
-sums when it is replaced, or does not answer for once: `Workers` remembers its last snapshot.
+sums when it is replaced, or does not answer for once: `remains` of its snapshot are kept (`keeping`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
-from .snapshot import CacheState, Clients, Host, PlanCache, Process, Query, Snapshot, Statements, slowest
+from proxy.stats import Use
+
+from .snapshot import (
+    CacheState,
+    Clients,
+    Host,
+    PlanCache,
+    Process,
+    Query,
+    Snapshot,
+    Statements,
+    slowest,
+    told,
+)
 
 _SUMMED: Final = (
     "busy", "idle", "opening", "gathering", "waiting", "limit", "opened",
     "statements", "errors", "seconds", "rows", "waits", "waited",
 )  # fmt: skip
-#: So many snapshots of workers that are gone are kept apart; more become one.
-_MANY = 16
 
 
-class Workers:
-    """The other workers, as far as they have ever answered."""
-
-    def __init__(self) -> None:
-        self._last: dict[int, Snapshot] = {}  # by process id
-
-    def combine(self, own: Snapshot, others: Sequence[Snapshot]) -> Snapshot:
-        """`own` and those that answer now, with what the others have counted."""
-        present = {one["process"]["pid"]: one for one in others}
-        gone = {pid: _remains(one) for pid, one in self._last.items() if pid not in present}
-        if len(gone) > _MANY:
-            gone = {0: combine(*gone.values())}
-        self._last = gone | present
-        together = combine(own, *others, *gone.values())
-        together["workers"] = 1 + len(others)
-        named = {one["host"] for taken in (own, *others) for one in taken["hosts"]}
-        together["hosts"] = [one for one in together["hosts"] if one["host"] in named]
-        return together
+def everyone(own: Snapshot, others: Sequence[Snapshot], silent: Sequence[Snapshot]) -> Snapshot:
+    """`own` and those that answer now, with what is kept of those that do not."""
+    together = of_hosts(combine(own, *others, *silent), [own, *others])
+    together["workers"] = 1 + len(others)
+    return together
 
 
-def _remains(taken: Snapshot) -> Snapshot:
+def of_hosts(taken: Snapshot, named: Iterable[Snapshot]) -> Snapshot:
+    """Without the hosts that none of these has any more."""
+    hosts = {one["host"] for other in named for one in other["hosts"]}
+    return {**taken, "hosts": [one for one in taken["hosts"] if one["host"] in hosts]}
+
+
+def silent_ones(kept: Iterable[Sequence[Any]]) -> list[Snapshot]:
+    """Of workers that do not answer, what they have kept, with the statements that took most time."""
+    found: list[Snapshot] = []
+    for counted, _, statements in kept:
+        kinds = [told((digest, database, plan), Use.of(use)) for (digest, database, plan), use in statements]
+        taken: Snapshot = counted.copy()
+        taken["slowest"] = kinds
+        found.append(taken)
+    return found
+
+
+def remains(taken: Snapshot) -> Snapshot:
     """What counts of a worker that is gone: what it has counted, not what it held."""
     left = taken.copy()
+    left["slowest"], left["topology"] = [], None
     left["process"] = taken["process"] | {"memory_bytes": 0, "open_files": 0, "tasks": 0}
     if taken["clients"] is not None:
         held: Clients = {**taken["clients"], "connections": 0, "sessions": 0, "busy": 0}
@@ -53,6 +69,7 @@ def _remains(taken: Snapshot) -> Snapshot:
             "memory": 0,
             "waiting": 0,
             "waiting_limit": 0,
+            "prepared": {},
         }
     if taken["plan_cache"] is not None:
         left["plan_cache"] = taken["plan_cache"] | {"entries": 0, "limit": 0}

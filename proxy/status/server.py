@@ -21,13 +21,15 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from config.address import Address
+from proxy.kept import Past
 
 from . import page, snapshot
 from .apart import PATIENCE as LOOP_PATIENCE
 from .apart import Home, here
 from .calls import NOT_MINE, may_call
-from .combine import Workers
+from .combine import everyone, silent_ones
 from .doors import Doors, Site
+from .keeping import Keeper
 from .live import PATIENCE, History, Live
 from .metrics import CONTENT_TYPE, Metrics
 
@@ -61,7 +63,8 @@ class StatusServer:
     `services` gives the worker's services, None before they exist; `ready` whether clients are welcome;
     `source` one line about where the topology comes from, `loaded` whether it has given one; `trouble` why
     no server could be asked; `peers` the other workers, who are asked each time; `names` what the address
-    may be called by (see `calls.may_call`).
+    may be called by (see `calls.may_call`); `keeper` when the proxy was started, and what is left of workers
+    before this one.
     """
 
     def __init__(
@@ -77,6 +80,7 @@ class StatusServer:
         history: History | None = None,
         home: Home = here,
         names: Collection[str] | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
         self._names = None if names is None else frozenset(name.lower() for name in names)
         self._services = services
@@ -85,9 +89,10 @@ class StatusServer:
         self._loaded = loaded
         self._trouble = trouble
         self._now = now
-        self._started = self._taken = now()
+        self._taken = now()
+        self._keeper = Keeper(None, Past(self._taken)) if keeper is None else keeper
+        self._started = self._keeper.started
         self._peers = peers
-        self._workers = Workers()
         self._doors = Doors() if doors is None else doors
         self._metrics = Metrics()
         self._home = home
@@ -120,13 +125,14 @@ class StatusServer:
     async def _everything(self) -> snapshot.Snapshot:
         if self._peers is None:
             return self.snapshot()
-        others = await self._peers.ask_others("snapshot", patience=PATIENCE)
-        return self._workers.combine(self.snapshot(), others)
+        others, kept = await self._peers.ask_or_look("snapshot", patience=PATIENCE)
+        return everyone(self.snapshot(), others, silent_ones(kept))
 
     def snapshot(self) -> snapshot.Snapshot:
         """The state of this process now."""
-        return snapshot.take(
-            self._services(),
+        services = self._services()
+        taken = snapshot.take(
+            services,
             ready=self._ready(),
             started=self._started,
             now=self._now(),
@@ -134,6 +140,7 @@ class StatusServer:
             loaded=self._loaded(),
             trouble=self._trouble(),
         )
+        return self._keeper.whole(taken, services)
 
     async def start(self, listen: Address) -> None:
         """Listen at a TCP address (port 0: a free one) or a Unix socket; `address` then says where.

@@ -20,6 +20,7 @@ from config.topology import Keyspace, Range, Topology
 from proxy.caching.server import COUNTS
 from proxy.load import Load
 from proxy.logs import lost
+from proxy.stats import Digest, Use
 from proxy.tracing.spans import OUTCOMES
 from rewriter.tree.start import load
 
@@ -255,9 +256,11 @@ def take(
     source: str = "",
     loaded: bool = True,
     trouble: str = "",
+    counts_only: bool = False,
 ) -> Snapshot:
     """The state now. `started` and `now` are seconds since 1970; `source` describes the topology's source,
-    which has given one already if `loaded`. `trouble`: what came of asking a server at the start.
+    which has given one already if `loaded`. `trouble`: what came of asking a server at the start. With
+    `counts_only` the topology and the slowest statements are left out, which take longest.
     """
     taken: Snapshot = {
         "version": proxy_version(),
@@ -285,14 +288,15 @@ def take(
         taken["clients"] = _clients(services)
         taken["statements"] = _statements(services)
         taken["errors"] = dict(services.backends.loads.codes)
-        taken["slowest"] = _slowest(services)
         taken["plan_cache"] = _plan_cache(services)
         taken["caches"] = _caches(services)
         if services.traces is not None:
             exporter = services.traces.exporter
             taken["traces"] = {**exporter.counts, "waiting": len(exporter)}
-        taken["topology"] = _topology(services, source)
         taken["hosts"] = _hosts(services)
+        if not counts_only:
+            taken["slowest"] = _slowest(services)
+            taken["topology"] = _topology(services, source)
     return taken
 
 
@@ -387,24 +391,25 @@ def _statements(services: Services) -> list[Statements]:
 def _slowest(services: Services) -> list[Query]:
     stats = services.stats
     found = stats.by_digest(services.serving.snapshot.rewriter.kept, _ASKED, slowest=_ASKED)
-    return slowest(
-        [
-            {
-                "digest": digest if len(digest) <= _LONG else digest[:_LONG] + " …",
-                "database": database,
-                "plan": plan,
-                "count": use.count,
-                "errors": use.errors,
-                "seconds": use.seconds,
-                "longest": use.longest,
-                "rows": use.rows,
-                "shards": use.shards,
-                "buckets": list(use.buckets),
-                "hosts": dict(use.hosts),
-            }
-            for (digest, database, plan), use in found.items()
-        ]
-    )
+    return slowest([told(digest, use) for digest, use in found.items()])
+
+
+def told(kind: Digest, use: Use) -> Query:
+    """One kind of statement as pages have it."""
+    digest, database, plan = kind
+    return {
+        "digest": digest if len(digest) <= _LONG else digest[:_LONG] + " …",
+        "database": database,
+        "plan": plan,
+        "count": use.count,
+        "errors": use.errors,
+        "seconds": use.seconds,
+        "longest": use.longest,
+        "rows": use.rows,
+        "shards": use.shards,
+        "buckets": list(use.buckets),
+        "hosts": dict(use.hosts),
+    }
 
 
 def slowest(queries: Sequence[Query]) -> list[Query]:

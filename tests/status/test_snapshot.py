@@ -5,14 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from proxy.engine.handed_on import statements as statements_kept
+from proxy.engine.seen import NOTHING, hosts_seen, queries_seen
+from proxy.kept import Kept, Past
+from proxy.peers import Peers
 from proxy.stats import BUCKETS
 from proxy.status import page
-from proxy.status.combine import Workers
+from proxy.status.combine import everyone, silent_ones
 from proxy.status.figures import mean, quantile, total
+from proxy.status.keeping import Keeper
 from proxy.status.snapshot import Snapshot, Statements, take, why_not_ready
 from rewriter.plan import Plan
 from rewriter.planner import Rewriter
@@ -125,7 +131,7 @@ def test_workers_are_summed(services: Any) -> None:
     other.stats.observe("single", "ok", 0.0008)
     other.stats.observe("insert", "ok", 0.02)
     other.backends.pool(FIRST).state.busy.update(dict.fromkeys(range(5), ""))
-    together = Workers().combine(snapshot_of(services, 1), [snapshot_of(other, 2)])
+    together = everyone(snapshot_of(services, 1), [snapshot_of(other, 2)], [])
     assert together["workers"] == 2
     clients = together["clients"]
     assert clients is not None
@@ -177,7 +183,7 @@ def test_the_slowest_statements_of_all_workers(services: Any) -> None:
     slow(services, ("SELECT ?", 0.5, 2), *((f"fast {number}", 0.001, 1) for number in range(30)))
     other = make_services()
     slow(other, ("SELECT ?", 2.0, 2), ("SELECT <b>, ?", 9.0, 1), ("x" * 999, 1.0, 1))
-    together = Workers().combine(snapshot_of(services, 1), [snapshot_of(other, 2)])
+    together = everyone(snapshot_of(services, 1), [snapshot_of(other, 2)], [])
     first, second, third, *rest = together["slowest"]
     assert (first["digest"], first["count"]) == ("SELECT <b>, ?", 1)
     assert (first["rows"], first["shards"], first["hosts"]) == (0, 0, {})
@@ -194,7 +200,7 @@ def test_the_slowest_statements_of_all_workers(services: Any) -> None:
 
 def test_one_worker_alone_is_itself(services: Any) -> None:
     own = snapshot_of(services)
-    assert Workers().combine(own, []) == own
+    assert everyone(own, [], []) == own
 
 
 def test_a_host_as_several_workers_see_it(services: Any) -> None:
@@ -207,7 +213,7 @@ def test_a_host_as_several_workers_see_it(services: Any) -> None:
             pool = other.backends.pool(FIRST)
             pool.opened_total, pool.failures, pool.last_error = opened, failures, error
             taken.append(snapshot_of(other, pid))
-        first = Workers().combine(taken[0], taken[1:])["hosts"][0]
+        first = everyone(taken[0], taken[1:], [])["hosts"][0]
         return first["up"], first["failures"], first["error"]
 
     assert seen((0, 0, ""), (3, 0, "")) == seen((3, 0, ""), (0, 0, "")) == (True, 0, "")
@@ -216,8 +222,12 @@ def test_a_host_as_several_workers_see_it(services: Any) -> None:
     assert seen((1, 4, "full"), (1, 2, "no route"), (1, 1, "full")) == (False, 4, "full; no route")
 
 
+def keeper(kept: Kept, number: int = 1) -> Keeper:
+    return Keeper(Peers(Path("/nowhere"), number, 2, kept), Past(10.0))
+
+
 def test_counters_survive_a_worker_and_gauges_do_not(services: Any) -> None:
-    workers = Workers()
+    kept = Kept(2)
     for pid in range(2, 60):  # one after the other, each with one statement
         other = make_services(topology=services.serving.topology)
         add_client(other)
@@ -225,8 +235,8 @@ def test_counters_survive_a_worker_and_gauges_do_not(services: Any) -> None:
         other.stats.observe("insert", "ok", 0.02)
         other.backends.pool(FIRST).opened_total = 1
         other.backends.pool("gone.example:3306").opened_total = 1
-        workers.combine(snapshot_of(services), [snapshot_of(other, pid)])
-    together = workers.combine(snapshot_of(services), [])
+        keeper(kept).whole(snapshot_of(other, pid), other)
+    together = everyone(snapshot_of(services), [], silent_ones([kept.get(1)]))
     assert together["workers"] == 1
     clients = together["clients"]
     assert clients is not None
@@ -242,8 +252,52 @@ def test_counters_survive_a_worker_and_gauges_do_not(services: Any) -> None:
 
 
 def test_a_worker_that_is_silent_for_once_is_not_counted_twice(services: Any) -> None:
-    workers = Workers()
-    own, other = snapshot_of(services, 1), snapshot_of(services, 2)
-    seen = [workers.combine(own, others)["clients"] for others in ([other], [], [other], [])]
-    assert [one["total"] for one in seen if one is not None] == [2406] * 4
-    assert [one["connections"] for one in seen if one is not None] == [98, 49, 98, 49]
+    kept = Kept(2)
+    own, other = snapshot_of(services, 1), keeper(kept).whole(snapshot_of(services, 2), services)
+    silent = silent_ones([kept.get(1)])
+    seen = [everyone(own, [other], [])["clients"], everyone(own, [], silent)["clients"]]
+    assert [one["total"] for one in seen if one is not None] == [2406] * 2
+    assert [one["connections"] for one in seen if one is not None] == [98, 49]
+
+
+def test_a_successor_counts_on(services: Any) -> None:
+    """Statements by their digests, hosts, and what became of documents; also a successor's successor."""
+    kept, like = Kept(2), services.serving.topology
+    for times in (1, 2, 3):
+        other = make_services(topology=like)
+        mine = keeper(kept)
+        mine.begin(other)
+        assert other.stats.topology_changes == times - 1
+        assert other.earlier_hosts.get(FIRST, NOTHING)[NOTHING._fields.index("total")] == times - 1
+        slow(other, ("SELECT ?", 0.5, 1))
+        other.stats.topology_changes += 1
+        other.stats.remember("a change")
+        other.serving.problems.note(1146, "shard 3", "is not there")
+        other.backends.loads.host(FIRST).add(0.1, 1, 3)
+        other.keep()
+        (query,) = queries_seen(other)
+        assert query[1][0] == times
+        assert hosts_seen(other)[FIRST].total == times
+        assert other.serving.problems.counts == {1146: times}
+        assert len(other.stats.recent_changes) == times
+    (silent,) = silent_ones([kept.get(1)])
+    assert [(one["digest"], one["count"]) for one in silent["slowest"]] == [("SELECT ?", 3)]
+
+
+def test_what_nobody_asks_for_is_kept_now_and_then(services: Any) -> None:
+    now = [100.0]
+    kept = Kept(2)
+    mine = Keeper(Peers(Path("/nowhere"), 1, 2, kept), Past(10.0), lambda: now[0])
+    mine.begin(services)
+    found = []
+    for _ in range(3):
+        mine.tick(services)
+        found.append(kept.get(1)[0]["clients"]["total"])
+        services.stats.started_connections += 1
+        now[0] += 1.5
+    assert found == [1203, 1203, 1205]
+
+
+def test_long_digests_are_not_handed_on_without_end(services: Any) -> None:
+    slow(services, *(("x" * 300_000 + str(number), 1.0, 1) for number in range(9)))
+    assert len(statements_kept(services)) == 3
