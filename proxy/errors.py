@@ -52,8 +52,7 @@ class ProxyError(Exception):
         message = self.kind.text.format_map(filled)
         if self.kind.remedy:
             remedy = self.kind.remedy.format_map(filled).strip()
-            end = "" if message.endswith((".", ":", "?", "!")) else "."
-            message = f"{message}{end} {remedy}" if remedy else message
+            message = f"{_ended(message)} {remedy}" if remedy else message
         super().__init__(message)
 
     @property
@@ -98,9 +97,14 @@ class Held(ProxyError):
 def error_lines(name: str, arguments: Mapping[str, Any]) -> list[str]:
     """What a client would read of an error, in lines: its code and text, and what to do."""
     error = ProxyError(name, **arguments)
-    text = error.kind.text.format_map(_Details(arguments))
-    remedy = str(error).removeprefix(text).lstrip(". ")
+    remedy = str(error).removeprefix(error.text).lstrip(". ")
+    text = _ended(error.text) if remedy else error.text  # the lines may be put together again
     return [f"{error.code} ({error.sqlstate}): {text}", *([remedy] if remedy else [])]
+
+
+def _ended(text: str) -> str:
+    """The text as a sentence that another may follow."""
+    return text if text.endswith((".", ":", "?", "!")) else f"{text}."
 
 
 class _Details(dict[str, Any]):

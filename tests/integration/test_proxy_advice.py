@@ -46,6 +46,7 @@ def test_what_does_not_go_to_one_shard(demo: Demo) -> None:
     refused = found["UPDATE pins AS probe_advice SET data = ? WHERE ts < ?"]
     assert (refused["Plan"], refused["Errors"]) == ("refused", 1)
     assert refused["Advice"].startswith("1105 (HY000): UPDATE names no ID")
+    assert "unless it says so. Add a condition" in refused["Advice"]
     assert "SELECT data AS probe_advice FROM pins WHERE id = ?" not in found
 
 

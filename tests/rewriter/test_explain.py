@@ -47,6 +47,15 @@ def test_a_reason_that_is_a_sentence_ends_once() -> None:
     assert error_lines("partial_commit", outer.details)[0].endswith("status page.")
 
 
+def test_lines_of_an_error_can_be_put_together() -> None:
+    """As in the column Advice, which has one line."""
+    refused = {"statement": "UPDATE", "shards": "4", "reason": "a write does not scatter unless it says so"}
+    text, remedy = error_lines("scatter_denied", refused)
+    assert text.endswith("unless it says so.")
+    assert remedy.startswith("Add ")
+    assert not error_lines("unknown_table", {"database": "d", "table": "t"})[0].endswith(".")
+
+
 def test_what_narrows_and_what_would() -> None:
     for sql, expected in (
         (
