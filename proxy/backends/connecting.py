@@ -20,6 +20,7 @@ from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, Sta
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
 from .connection import BackendConnection, Owner
+from .endings import ending
 from .pool import ATTRIBUTES, EXTENDED_METADATA, FOUND_ROWS, OWN, account_of
 from .refusals import AccountRefused
 from .reworded import AttributedConnection, CommentedAttributedConnection, CommentedConnection
@@ -139,7 +140,7 @@ class _LoginProtocol(asyncio.Protocol):
             self.done.set_exception(error)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._fail(str(exc) if exc else "the server closed the connection during log-in")
+        self._fail(f"{ending(exc)} during log-in")
 
 
 def _first_database(version: str) -> str | None:

@@ -39,6 +39,7 @@ from proxy.wire.packets import (
 from proxy.wire.replies import FIRST, ReplyScanner
 from proxy.wire.states import rewritten, untracked
 
+from .endings import ending
 from .statements import ServerStatements
 
 log = structlog.get_logger("backends")
@@ -577,8 +578,7 @@ class BackendConnection(asyncio.Protocol):
         self._give_up()
         self._let_go()
         self.owner.connection_closed(self)
-        reason = str(exc) if exc else "the server closed the connection"
-        self._tell_lost(ProxyError("host_lost", host=self.host, reason=reason))
+        self._tell_lost(ProxyError("host_lost", host=self.host, reason=ending(exc)))
 
     def _tell_lost(self, error: ProxyError) -> None:
         receiver, self.receiver = self.receiver, None

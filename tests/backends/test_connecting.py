@@ -143,10 +143,10 @@ def _says(*data: bytes) -> Reached:
     return reached
 
 
-def _hangs_up(*data: bytes) -> Reached:
+def _hangs_up(*data: bytes, error: Exception | None = None) -> Reached:
     def reached(protocol: asyncio.Protocol, transport: FakeTransport) -> None:
         _says(*data)(protocol, transport)
-        protocol.connection_lost(None)
+        protocol.connection_lost(error)
 
     return reached
 
@@ -157,6 +157,7 @@ REFUSED = {
     "too large": (_says(b"\xff\xff\xff\x00"), "malformed"),
     "hangs up at once": (_hangs_up(), "closed the connection"),
     "hangs up after the greeting": (_hangs_up(GREETING), "closed the connection"),
+    "resets": (_hangs_up(error=ConnectionResetError(104, "Connection reset by peer")), "the server closed"),
 }
 
 

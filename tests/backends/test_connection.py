@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from proxy.backends import connection as module
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import UNKNOWN
+from proxy.errors import ProxyError
 from proxy.wire import replies
 from tests.backends.fakes import IN_TRANS, OK, FakeOwner, FakeTransport, Recorder, connection
 from tests.support.waiting import turns
@@ -372,3 +373,27 @@ def test_errors_of_servers_are_replies() -> None:
     conn.data_received(b"".join(reply_packets([Err(1213)])) + b"".join(reply_packets([Ok(5)])))
     assert receiver.done == [(None, 1213), (5, None)]
     assert not owner.closed
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (None, "the server closed the connection"),
+        (ConnectionResetError(104, "Connection reset by peer"), "the server closed the connection"),
+        (BrokenPipeError(32, "Broken pipe"), "the server closed the connection"),
+        (TimeoutError(110, "Connection timed out"), "Connection timed out"),
+        (ValueError("odd"), "odd"),
+    ],
+)
+def test_a_lost_connection_is_told_in_plain_words(error: Exception | None, reason: str) -> None:
+    """A server that is killed closes or resets its connections, by what was under way."""
+    told: list[str] = []
+
+    class Client(Recorder):
+        def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+            told.append(str(error.details["reason"]))
+
+    conn, _ = connection()
+    conn.send(b"Q", Client())
+    conn.connection_lost(error)
+    assert told == [reason]
