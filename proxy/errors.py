@@ -27,6 +27,8 @@ class ErrorKind:
 #: The reply to a statement did not come, or not whole, and its connection is gone.
 _LOST: Final = frozenset({"host_lost", "host_hangs", "reply_missing", "backend_protocol"})
 _UNSURE: Final = _LOST | {"settings_failed"}
+#: There was no connection to a host, so nothing was sent to it.
+_UNSENT: Final = frozenset({"host_unreachable", "account_refused", "pool_full", "pool_timeout", "user_share"})
 _UNKNOWN: Final = frozenset({"partial_write", "partial_commit", "transaction_unknown", "xa_unknown"})
 
 
@@ -64,6 +66,11 @@ class ProxyError(Exception):
     def unsure(self) -> bool:
         """Whether the statement may have been executed."""
         return self.kind.name in _UNSURE
+
+    @property
+    def unsent(self) -> str:
+        """The host that nothing was sent to, as there was no connection; "" for any other error."""
+        return str(self.details.get("host", "")) if self.kind.name in _UNSENT else ""
 
     @property
     def unknown(self) -> bool:

@@ -169,7 +169,6 @@ class BackendConnection(asyncio.Protocol):
         "undone",
         "unread",
         "version",
-        "waited",
         "without_autocommit",
     )  # fmt: skip
 
@@ -181,7 +180,6 @@ class BackendConnection(asyncio.Protocol):
         self.shards: Sequence[Load] = ()  # or for several
         self.sent = 0.0  # when it was sent (monotonic); 0.0: it is not counted
         self.ended = 0.0  # when the last one's reply was complete
-        self.waited = 0.0  # seconds that was waited for this connection, until who did has taken note
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set before the connection is handed out
         self.scanner = ReplyScanner(FIRST_NUMBER)
         self.receiver: Receiver | None = None

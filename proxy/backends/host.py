@@ -28,7 +28,7 @@ from .hangs import HangWatch
 from .kills import Kills
 from .pool import CAPABILITY_SETS, PoolState, account_of
 from .refusals import AccountRefused, Refusal
-from .waiting import NOBODY, Waiter
+from .waiting import NOBODY, Asker, Waiter
 
 log = structlog.get_logger("backends")
 
@@ -112,7 +112,6 @@ class HostPool:
         "_look_at",
         "_looks",
         "_made_room",
-        "_now",
         "_retry_at",
         "_spawn",
         "_watch",
@@ -121,6 +120,7 @@ class HostPool:
         "last_error",
         "limits",
         "load",
+        "now",
         "opened_total",
         "refusals",
         "retired",
@@ -146,7 +146,7 @@ class HostPool:
         self.refusals: dict[int, Refusal] = {}
         self._connect = connect
         self._spawn = spawn
-        self._now = now
+        self.now = now
         self._clock = now()  # of the last tick: exact enough for what has been idle for minutes
         self._retry_at = 0.0
         self._look_at = 0.0  # when to look again at a host that could not be connected to
@@ -191,13 +191,16 @@ class HostPool:
         granted: Callable[[BackendConnection], None],
         refused: Callable[[Exception], None],
         user: str = NOBODY,
+        asker: Asker | None = None,
     ) -> Waiter[BackendConnection]:
         """Queue for a connection, when `state.take` has none. `refused` may be called before this returns."""
-        now = self._now()
+        now = self.now()
         deadline = now + self.limits.wait_timeout
-        waiter = Waiter(settings, database, capability_set, deadline, granted, refused, user, now)
+        waiter = Waiter(
+            settings, database, capability_set, deadline, granted, refused, user, now, self, asker
+        )
         if self.failures and now < self._retry_at and not self.state.size:
-            self._refuse(waiter)
+            refused(self._unreachable())
         elif self.refusals and (refusal := self._refusal(capability_set, now)) is not None:
             refused(refusal)
         elif not self.state.wait(waiter):
@@ -207,7 +210,12 @@ class HostPool:
         return waiter
 
     async def connection(
-        self, settings: Settings, database: str | None, capability_set: int, user: str = NOBODY
+        self,
+        settings: Settings,
+        database: str | None,
+        capability_set: int,
+        user: str = NOBODY,
+        asker: Asker | None = None,
     ) -> BackendConnection:
         """One that is free, or `wait`, for a coroutine. Cancelling it leaves the queue or gives it back."""
         conn = self.state.take(settings, database, capability_set, user)
@@ -225,11 +233,11 @@ class HostPool:
             if not future.cancelled():
                 future.set_exception(error)
 
-        waiter = self.wait(settings, database, capability_set, granted, refused, user)
+        waiter = self.wait(settings, database, capability_set, granted, refused, user, asker)
         try:
             return await future
         except asyncio.CancelledError:
-            waiter.cancelled = True
+            waiter.cancel()
             if future.done() and not future.cancelled() and future.exception() is None:
                 self.release(future.result())  # granted in the same turn of the loop
             raise
@@ -255,13 +263,13 @@ class HostPool:
             conn.branch, conn.undone = b"", False
             self._spawn(self._reset(conn), f"reset {self.host}")
         elif conn.unread:
-            conn.resetting, conn.unread, conn.begun = True, False, self._now()
+            conn.resetting, conn.unread, conn.begun = True, False, self.now()
             conn.send(_PING, _Look(self))
             conn.sent = 0.0
         else:
             waiter = state.give(conn, self._clock)
             if waiter is not None:
-                self._grant(waiter, conn)
+                waiter.grant(conn)
             elif self.retired:
                 conn.close()
             if state.waiting.queues:
@@ -301,7 +309,7 @@ class HostPool:
         self._kills.withdraw(thread_id)
 
     def _kill_pending(self) -> None:
-        self._kill_at = self._now() + self.limits.health_interval
+        self._kill_at = self.now() + self.limits.health_interval
         self._kills.running = True
         self._spawn(self._kills.run(), f"kill {self.host}")
 
@@ -366,16 +374,10 @@ class HostPool:
     def close(self) -> None:
         """Close everything, now."""
         for waiter in self.state.all_waiting():
-            waiter.refused(ProxyError("shutting_down"))
+            waiter.refuse(ProxyError("shutting_down"))
         self.retire()
         for conn in list(self.state.busy):
             conn.close()
-
-    def _grant(self, waiter: Waiter[BackendConnection], conn: BackendConnection) -> None:
-        """It is its turn."""
-        conn.waited = self._now() - waiter.since
-        self.load.wait(conn.waited)
-        waiter.granted(conn)
 
     # -- I/O
     # --------------------------------------------------------------------------------------------------------
@@ -386,12 +388,12 @@ class HostPool:
         """
         while self.state.waiting and (found := self.state.assign()) is not None:
             waiter, conn = found
-            self._grant(waiter, conn)
+            waiter.grant(conn)
         if self.state.waiting:
             self._open_more()
 
     def _open_more(self) -> None:
-        if self._now() < self._retry_at:
+        if self.now() < self._retry_at:
             return
         misfit = self.state.misfit()
         if misfit is not None:
@@ -432,7 +434,7 @@ class HostPool:
         self._retry_at = 0.0
         self._made_room = 0
         self.refusals.pop(account_of(capability_set), None)
-        self._heard = self._now()
+        self._heard = self.now()
 
     def _make_room(self, capability_set: int, *, of_account: bool) -> None:
         """The server takes no more connections, or none `of_account`: what is idle here goes for those who
@@ -446,13 +448,13 @@ class HostPool:
             and (conn := self.state.spare(capability_set, of_account=of_account)) is not None
         ):
             self._made_room += 1
-            self._retry_at = self._now() + _ROOM
+            self._retry_at = self.now() + _ROOM
             conn.close()
 
     def _failed(self, error: ProxyError) -> None:
         self.failures += 1
         self.last_error = str(error.details.get("reason", error))
-        now = self._failed_at = self._now()
+        now = self._failed_at = self.now()
         self._retry_at = now + min(0.1 * 2 ** min(self.failures, 6), 5.0)
         self._look_at = now + self.limits.health_interval
         if self.failures == 1 or self.failures % 20 == 0:
@@ -463,14 +465,14 @@ class HostPool:
         """Nobody can be served, if there is no connection at all."""
         if not self.state.size:
             for waiter in self.state.all_waiting():
-                self._refuse(waiter)
+                waiter.refuse(self._unreachable())
 
     def _account_refused(self, account: int, refusal: AccountRefused) -> None:
         """The host is there, but it does not let this account in: whoever needs another does not notice."""
         self.failures = 0
         self._retry_at = 0.0
         count = self.refusals[account].count + 1 if account in self.refusals else 1
-        now = self._now()
+        now = self.now()
         until = now + min(0.1 * 2 ** min(count, 6), 5.0)
         look_at = now + self.limits.health_interval * min(count, _LOOKS_APART)
         self.refusals[account] = Refusal(now, until, look_at, count, refusal)
@@ -478,7 +480,7 @@ class HostPool:
             reason = str(refusal.details.get("reason", refusal))
             log.error("account refused", host=self.host, account=refusal.account, reason=reason)
         for waiter in self.state.waiting_for(account):
-            waiter.refused(refusal)
+            waiter.refuse(refusal)
         if self.state.waiting:
             self._open_more()
 
@@ -487,12 +489,12 @@ class HostPool:
         found = self.refusals.get(account_of(capability_set))
         return found.error if found is not None and now < found.until else None
 
-    def _refuse(self, waiter: Waiter[BackendConnection], seconds: float = 0.0) -> None:
-        """`seconds`: how long it has waited for one of the connections that there are."""
+    def _unreachable(self, seconds: float = 0.0) -> ProxyError:
+        """`seconds`: how long was waited for one of the connections that there are."""
         reason = self.last_error
         if seconds:
             reason += f"; and no other connection to it became free within {seconds:g} s"
-        waiter.refused(ProxyError("host_unreachable", host=self.host, reason=reason))
+        return ProxyError("host_unreachable", host=self.host, reason=reason)
 
     def _crowded(self, waiter: Waiter[BackendConnection], seconds: float = 0.0) -> ProxyError:
         """Why there is no connection, or no place in the queue, for this one."""
@@ -533,12 +535,11 @@ class HostPool:
 
     def tick(self) -> None:
         """What time asks for; call it a few times a second."""
-        now = self._clock = self._now()
+        now = self._clock = self.now()
         for waiter in self.state.expired(now):
-            if self.failures:
-                self._refuse(waiter, self.limits.wait_timeout)
-            else:
-                waiter.refused(self._crowded(waiter, self.limits.wait_timeout))
+            seconds = self.limits.wait_timeout
+            error = self._unreachable(seconds) if self.failures else self._crowded(waiter, seconds)
+            waiter.refuse(error)
         for conn in self.state.idle_too_long(now - self.limits.idle_timeout, keep=1):
             conn.close()
         for conn in [conn for idle in self.state.idle for conn in idle if conn.settings.user_bytes > _HEAVY]:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from proxy.backends.settings import Settings
+    from proxy.load import Load
+    from proxy.session.state import Session
 
 
 class Poolable(Protocol):
@@ -19,6 +21,24 @@ class Poolable(Protocol):
     idle_since: float
 
 
+class Asker(Protocol):
+    """Whose statement waits. `queued`: seconds that it has waited for connections so far."""
+
+    queued: float
+
+    @property
+    def session(self) -> Session:
+        """The client's."""
+
+
+class Waited(Protocol):
+    """The host whose connections are waited for. `load`: where the waits are counted; `now`: its clock."""
+
+    host: str
+    load: Load
+    now: Callable[[], float]
+
+
 C = TypeVar("C", bound=Poolable)
 
 #: Uses connections for the proxy itself: no share holds for it.
@@ -27,15 +47,18 @@ NOBODY = ""
 
 class Waiter(Generic[C]):
     """A statement that needs a connection. `granted` or `refused` is called once, unless `cancelled` is set
-    before.
+    before. However the wait ends: its time is the host's, and its statement's.
     """
 
     __slots__ = (
+        "_counted",
+        "asker",
         "cancelled",
         "capability_set",
         "database",
         "deadline",
         "granted",
+        "pool",
         "refused",
         "settings",
         "since",
@@ -52,8 +75,13 @@ class Waiter(Generic[C]):
         refused: Callable[[Exception], None],
         user: str = NOBODY,
         since: float = 0.0,
+        pool: Waited | None = None,
+        asker: Asker | None = None,
     ) -> None:
         self.since = since  # when it began to wait
+        self.pool = pool
+        self.asker = asker
+        self._counted = False
         self.settings = settings
         self.database = database
         self.capability_set = capability_set
@@ -62,6 +90,30 @@ class Waiter(Generic[C]):
         self.refused = refused
         self.user = user
         self.cancelled = False
+
+    def grant(self, conn: C) -> None:
+        """It is its turn."""
+        self._over()
+        self.granted(conn)
+
+    def refuse(self, error: Exception) -> None:
+        """It has waited in vain."""
+        self._over()
+        self.refused(error)
+
+    def cancel(self) -> None:
+        """Nobody wants the connection any more: it has waited in vain, too."""
+        self.cancelled = True
+        self._over()
+
+    def _over(self) -> None:
+        if self.pool is None or self._counted:  # one that is granted may be cancelled before it hears of it
+            return
+        self._counted = True
+        seconds = self.pool.now() - self.since
+        self.pool.load.wait(seconds)
+        if self.asker is not None:
+            self.asker.queued += seconds
 
 
 #: What the sum of two floating point products may be off.

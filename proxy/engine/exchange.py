@@ -20,7 +20,7 @@ from proxy.stats import Visit
 from proxy.wire.attributes import NOTHING
 from proxy.wire.packets import Err, Ok, err_packet, ok_packet, tracked_ok_packet
 
-from .failures import lost_with, note_error
+from .failures import lost_with, missed, note_error
 from .naming import logical_error
 from .observe import observe
 from .waiting_room import Ticket
@@ -78,6 +78,7 @@ class Exchange(ABC):
         "last",
         "leaving",
         "long_statement",
+        "missed",
         "named",
         "observe_after",
         "phase",
@@ -143,6 +144,7 @@ class Exchange(ABC):
         self.first = 0.0  # when the first statement for a server was sent (monotonic)
         self.last = 0.0  # and when the last reply was complete
         self.queued = 0.0  # seconds that it has waited for connections
+        self.missed: Visit | None = None  # where it was to go and never came, once that is known
         self.work: Work | None = None
         self.again: Callable[[], None] | None = None  # how to run what is no COM_QUERY a second time
         self.below: Standing | None = None  # the sink that stands while it does
@@ -239,9 +241,12 @@ class Exchange(ABC):
         topology may mend it: then the command waits for that.
         """
         if seq is None and self.services.waiting_room.hold(self, error):
+            self.queued = 0.0  # its time begins anew when it is let out
             return
         if isinstance(error, ProxyError) and error.unknown:
             self.services.caches.unsure(self)
+        if isinstance(error, ProxyError):
+            self.missed = missed(error)
         if self.session.transaction.lost:
             error = lost_with(self.session.transaction, error)
         if isinstance(error, Err):
@@ -260,6 +265,7 @@ class Exchange(ABC):
             self.session.tracker.forget()
         self.write_error(error, seq)
         self.finish("error" if isinstance(error, Err) else error.kind.name)
+        self.missed = None
 
     def finish(self, outcome: str) -> None:
         """The command at work is answered; take the next one."""

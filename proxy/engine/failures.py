@@ -10,6 +10,7 @@ from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic
 from proxy.session.transaction import CUT, Transaction
 from proxy.session.values import values_of
+from proxy.stats import Visit
 from proxy.wire.constants import UNKNOWN_COLUMN
 from proxy.wire.packets import Err
 from rewriter.bound import BindError
@@ -38,6 +39,12 @@ def lost_with(transaction: Transaction, error: ProxyError | Err) -> ProxyError |
     transaction.told = True
     gone = error.lost if isinstance(error, ProxyError) else error.code in ENDED
     return transaction.loss if gone and transaction.lost_by == CUT else error
+
+
+def missed(error: ProxyError) -> Visit | None:
+    """Where a statement was to go that got no connection."""
+    host = error.unsent
+    return Visit(host, ()) if host else None
 
 
 def note_error(client: AtWork, host: str, error: Err) -> None:

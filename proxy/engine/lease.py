@@ -57,18 +57,9 @@ def wait(
 ) -> Waiter[BackendConnection]:
     """Queue for one of the pool's. `refused` may be called before this returns."""
     session = client.session
-    pool = client.services.backends.pool(host)
-
-    def waited(conn: BackendConnection) -> None:
-        _note_wait(client, conn)
-        granted(conn)
-
-    return pool.wait(session.settings, database, session.capability_set, waited, refused, session.user.name)
-
-
-def _note_wait(client: Exchange, conn: BackendConnection) -> None:
-    client.queued += conn.waited
-    conn.waited = 0.0
+    return client.services.backends.pool(host).wait(
+        session.settings, database, session.capability_set, granted, refused, session.user.name, client
+    )
 
 
 def crowded(client: Exchange, host: str) -> bool:
@@ -96,18 +87,16 @@ async def outside(
     """One of the pool's, whatever the session has on this host. Raises ProxyError."""
     session = client.session
     pool = client.services.backends.pool(host)
-    conn = await pool.connection(
-        settings or session.settings, database, session.capability_set, session.user.name
+    return await pool.connection(
+        settings or session.settings, database, session.capability_set, session.user.name, client
     )
-    _note_wait(client, conn)
-    return conn
 
 
 async def scratch(client: Exchange, host: str, settings: Settings) -> BackendConnection:
     """One of those that rows are gathered on. Raises ProxyError."""
     session = client.session
     pool = client.services.backends.scratch(host)
-    return await pool.connection(settings, None, session.capability_set, session.user.name)
+    return await pool.connection(settings, None, session.capability_set, session.user.name, client)
 
 
 async def scratch_again(client: Exchange, gone: BackendConnection, settings: Settings) -> BackendConnection:

@@ -91,7 +91,7 @@ def _log_slow(client: AtWork, outcome: str, seconds: float) -> None:
     """The slow-query log: the statement's fingerprint, never its literals."""
     session = client.session
     hosts, shards = places(client)
-    backend = max(client.last - client.first, 0.0) if hosts else 0.0
+    backend = max(client.last - client.first, 0.0) if client.host is not None else 0.0
     log.warning(
         "slow statement",
         client=session.id,
@@ -112,10 +112,14 @@ def _log_slow(client: AtWork, outcome: str, seconds: float) -> None:
 
 
 def places(client: AtWork) -> tuple[list[str], list[str]]:
-    """The hosts that the command has been on, and the shards: `main/3429`."""
-    if client.host is None:
-        return [], []
-    visits = client.visits or [Visit(client.host, () if client.shard is None else (client.shard,))]
+    """The hosts that the command has been on, and the shards: `main/3429`; and the one that it was to go to
+    and never came.
+    """
+    visits: list[Visit] = []
+    if client.host is not None:
+        visits += client.visits or [Visit(client.host, () if client.shard is None else (client.shard,))]
+    if client.missed is not None:
+        visits.append(client.missed)
     hosts = dict.fromkeys(visit.host for visit in visits)
     shards = dict.fromkeys(f"{one.keyspace}/{one.shard}" for visit in visits for one in visit.shards)
     return list(hosts), list(shards)

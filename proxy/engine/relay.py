@@ -565,7 +565,7 @@ class Relay:
 
     def cancel(self) -> None:
         if self.waiter is not None:
-            self.waiter.cancelled = True
+            self.waiter.cancel()
             self.waiter = None
         draining, self.draining = self.draining, None
         held = self.client.session.transaction.held
@@ -582,7 +582,7 @@ class Relay:
         if self.conn is not None:
             self.client.services.backends.kill_query(self.conn)
         elif self.waiter is not None:
-            self.waiter.cancelled = True
+            self.waiter.cancel()
             self.waiter = None
             self.client.fail(ProxyError("killed"))
 

@@ -89,6 +89,7 @@ class WaitingClient(Protocol):
 
     begun: float
     closed: bool
+    queued: float
     ticket: Ticket | None
     work: Work | None
 
@@ -382,6 +383,7 @@ class WaitingRoom:
         assert error is not None
         self._out(ticket, "timeout")
         client.work, ticket.over = None, True
+        client.queued = now - client.begun  # it was waiting all the time, here or for a connection
         client.fail(_after(error, now - ticket.since))
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -248,6 +250,36 @@ async def test_waiting_for_a_host_that_went_away(world: World) -> None:
     world.tick(10)
     assert world.refused == ["host_unreachable"]
     assert "refused; and no other connection to it became free within 10 s" in reasons[0]
+
+
+async def test_a_wait_in_vain_is_counted_however_it_ends(world: World) -> None:
+    """For the host, and for who has waited."""
+
+    def wait() -> Any:
+        asker: Any = SimpleNamespace(queued=0.5)
+        waiter = world.pool.wait(LOGIN, None, 0, world.granted.append, refused.append, asker=asker)
+        waiters.append(waiter)
+        return asker
+
+    refused: list[Exception] = []
+    waiters: list[Any] = []
+    await world.lent()
+    load = world.pool.load
+    before = load.waits, load.waited
+    last = await world.lent()
+    assert (load.waits, load.waited) == (before[0] + 1, before[1])
+    late, gone = wait(), wait()
+    world.tick(4)
+    waiters[1].cancel()
+    assert (gone.queued, load.waits - before[0], load.waited - before[1]) == (4.5, 2, 4.0)
+    world.tick(6)
+    assert [error.kind.name for error in refused if isinstance(error, ProxyError)] == ["pool_timeout"]
+    assert (late.queued, load.waits - before[0], load.waited - before[1]) == (10.5, 3, 14.0)
+    served = wait()
+    world.tick(1)
+    world.pool.release(last)
+    waiters[2].cancel()  # its task was cancelled in the same turn
+    assert (served.queued, load.waits - before[0], load.waited - before[1]) == (1.5, 4, 15.0)
 
 
 async def test_a_cancelled_waiter_hears_nothing(world: World) -> None:

@@ -52,6 +52,7 @@ class Waiter:
         self.rooms, self.name, self.failures = rooms, name, list(failures)
         self.begun = rooms.now
         self.closed = False
+        self.queued = 0.0
         self.ticket: Ticket | None = None
         self.work: Work | None = None
         self.answers: list[str] = []

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.one_server
 def proxy(own: MakeOwn) -> OwnProxy:
     settings = {
         "logging": {"slow_query_ms": 0, "format": "json"},
-        "backends": {"max_connections": 1},
+        "backends": {"max_connections": 1, "queue_timeout": "1s"},
         "timeouts": {"statement": "3s"},
         "workers": 2,
     }
@@ -52,11 +52,7 @@ def session(client: Raw, id: int) -> dict[str, Any]:
 
 
 def test_where_the_time_went(proxy: OwnProxy) -> None:
-    first = proxy.raw()
-    seconds = [proxy.raw()]
-    while seconds[-1].id >> 24 != first.id >> 24:  # pools are those of a worker
-        seconds.append(proxy.raw())
-    second = seconds[-1]
+    first, second = of_one_worker(proxy)
     board = int(first.ask("SELECT id FROM boards LIMIT 1").value or 0)
     first.write(query(f"SELECT SLEEP(0.3), 'secret' AS one FROM boards WHERE id = {board}"))
     wait_until(lambda: session(second, first.id)["Runs_on"] is not None, "it runs")
@@ -87,6 +83,35 @@ def test_a_statement_that_got_no_answer(proxy: OwnProxy) -> None:
     assert found["shards"] == [f"main/{shard_of(board)}"]
     assert found["backend_seconds"] == pytest.approx(found["seconds"], abs=1)
     assert int(rows(client, asked)[0]["Total_errors"]) == before + 1
+
+
+def of_one_worker(proxy: OwnProxy) -> tuple[Raw, Raw]:
+    """Two clients: pools are those of a worker."""
+    first = proxy.raw()
+    seconds = [proxy.raw()]
+    while seconds[-1].id >> 24 != first.id >> 24:
+        seconds.append(proxy.raw())
+    return first, seconds[-1]
+
+
+def test_a_wait_in_vain(proxy: OwnProxy) -> None:
+    """For a connection that does not become free in time: it is the host's, not the proxy's."""
+    first, second = of_one_worker(proxy)
+    board = int(first.ask("SELECT id FROM boards LIMIT 1").value or 0)
+    first.write(query(f"SELECT SLEEP(2), 'x' AS held FROM boards WHERE id = {board}"))
+    wait_until(lambda: session(second, first.id)["Runs_on"] is not None, "it runs")
+    host = session(second, first.id)["Runs_on"].decode().split()[0]
+    counts = [f'shardgate_host_{name}_total{{host="{host}"}}' for name in ("waits", "wait_seconds")]
+    before = [proxy.metric(name) for name in counts]
+    assert second.ask(f"SELECT data AS vain FROM boards WHERE id = {board}").code == 1040
+    found = slow(proxy, "AS vain")
+    assert (found["outcome"], found["hosts"]) == ("pool_timeout", [host])
+    assert found["queue_seconds"] >= 0.9
+    assert (found["backend_seconds"], found["own_seconds"]) == (0.0, pytest.approx(0, abs=0.3))
+    after = [proxy.metric(name) for name in counts]
+    assert after[0] == before[0] + 1
+    assert after[1] >= before[1] + 0.9
+    assert first.reply().kind == "rows"
 
 
 def test_several_shards_and_none(proxy: OwnProxy) -> None:

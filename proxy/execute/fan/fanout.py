@@ -438,7 +438,7 @@ class FanOut:
     def cancel(self) -> None:
         self._stop_merging()
         if self._waiter is not None:
-            self._waiter.cancelled = True
+            self._waiter.cancel()
         if self._learning is not None:
             self._learning.cancel()
         for branch in self.branches:
@@ -449,7 +449,7 @@ class FanOut:
 
     def kill_query(self) -> None:
         if self._waiter is not None:
-            self._waiter.cancelled = True
+            self._waiter.cancel()
             self._waiter = None
         if self._learning is None:
             self._fail_now(ProxyError("killed"))
