@@ -204,6 +204,17 @@ def places_now(services: Services) -> dict[int, list[str]]:
     return found
 
 
+def waits_now(services: Services) -> dict[int, str]:
+    """By session, for whose connections its statement waits now: `connection db1:3306`."""
+    found: dict[int, dict[str, None]] = {}
+    for pool in services.backends.every_pool:
+        for waiter in pool.state.waiting:
+            client = None if waiter.cancelled else waiter.asker
+            if client is not None:
+                found.setdefault(client.session.id, {})[f"connection {pool.host}"] = None
+    return {id: ", ".join(names) for id, names in found.items()}
+
+
 def hosts_seen(services: Services) -> dict[str, Seen]:
     """By host; the totals with those of the workers in whose place this one is."""
     now = monotonic()

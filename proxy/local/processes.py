@@ -15,6 +15,7 @@ from proxy.backends.collect import Collector
 from proxy.engine.diagnostics import fetch_warnings
 from proxy.engine.lease import borrowed
 from proxy.engine.outside_transaction import write_result
+from proxy.engine.seen import waits_now
 from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
 from proxy.engine.work import Work
@@ -51,7 +52,7 @@ _PRIVILEGES = {
 
 def processes(services: Services, user: str, *, admin: bool) -> list[Process]:
     """The sessions of this worker process that the user may see: all of them, or the user's own."""
-    now = time.monotonic()
+    now, waiting = time.monotonic(), waits_now(services)
     found: list[Process] = []
     for id, other in sorted(services.clients.sessions.items()):
         session = other.session
@@ -66,16 +67,17 @@ def processes(services: Services, user: str, *, admin: bool) -> list[Process]:
                 "db": session.database,
                 "command": "Query" if busy else "Sleep",
                 "time": int(now - other.begun) if other.begun else 0,
-                "state": _state(other.work),
+                "state": _state(other.work, waiting.get(id)),
                 "info": other.sql.decode("utf-8", "replace") if busy and other.sql else None,
             }
         )
     return found
 
 
-def _state(work: Work | None) -> str:
-    if isinstance(work, Ticket):
-        return f"waiting for {work.reason}"
+def _state(work: Work | None, waits_for: str | None) -> str:
+    reason = work.reason if isinstance(work, Ticket) else waits_for
+    if reason:
+        return f"waiting for {reason}"
     return "executing" if work is not None else ""
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from config.flavour import Flavour
 from config.topology import Keyspace
 from proxy.engine.observe import shown
-from proxy.engine.seen import places_now
+from proxy.engine.seen import places_now, waits_now
 from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
 from proxy.peers import of_all
@@ -200,7 +200,7 @@ async def sessions(services: Services, user: str, *, admin: bool) -> list[list[o
     """
     rows: list[list[object]] = []
     now = time.monotonic()
-    running = places_now(services)
+    running, waiting = places_now(services), waits_now(services)
     for number, (id, other) in enumerate(list(services.clients.sessions.items())):
         session = other.session
         if not number % _SESSIONS_AT_ONCE:
@@ -221,7 +221,7 @@ async def sessions(services: Services, user: str, *, admin: bool) -> list[list[o
                 last_statement(other) if busy or session.transaction.open else None,
                 ", ".join(running.get(id, ())) or None,
                 transaction_age(session.transaction, now),
-                other.work.reason if isinstance(other.work, Ticket) else None,
+                other.work.reason if isinstance(other.work, Ticket) else waiting.get(id),
             ]
         )
     return rows

@@ -103,7 +103,13 @@ def test_a_wait_in_vain(proxy: OwnProxy) -> None:
     host = session(second, first.id)["Runs_on"].decode().split()[0]
     counts = [f'shardgate_host_{name}_total{{host="{host}"}}' for name in ("waits", "wait_seconds")]
     before = [proxy.metric(name) for name in counts]
-    assert second.ask(f"SELECT data AS vain FROM boards WHERE id = {board}").code == 1040
+    second.write(query(f"SELECT data AS vain FROM boards WHERE id = {board}"))
+    looks = proxy.raw()
+    wait_until(lambda: session(looks, second.id)["Waits_for"] is not None, "it waits")
+    shown = session(looks, second.id)
+    assert (shown["Runs_on"], shown["Waits_for"]) == (None, f"connection {host}".encode())
+    assert second.reply().code == 1040
+    assert session(looks, second.id)["Waits_for"] is None
     found = slow(proxy, "AS vain")
     assert (found["outcome"], found["hosts"]) == ("pool_timeout", [host])
     assert found["queue_seconds"] >= 0.9
