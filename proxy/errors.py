@@ -8,9 +8,12 @@ docs/errors.md lists them, and a test compares.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from proxy.load import Load
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,14 @@ class ErrorKind:
 #: The reply to a statement did not come, or not whole, and its connection is gone.
 _LOST: Final = frozenset({"host_lost", "host_hangs", "reply_missing", "backend_protocol"})
 _UNSURE: Final = _LOST | {"settings_failed"}
-#: There was no connection to a host, so nothing was sent to it.
-_UNSENT: Final = frozenset({"host_unreachable", "account_refused", "pool_full", "pool_timeout", "user_share"})
+#: There was no connection to a host, so nothing was sent to it; or none for this user, which others may have.
+_NO_SHARE: Final = "user_share"
+_UNSENT: Final = frozenset(
+    {
+        "host_unreachable", "account_refused", "pool_full", "pool_timeout", "connection_gone", "xa_not_ready",
+        _NO_SHARE,
+    }
+)  # fmt: skip
 _UNKNOWN: Final = frozenset({"partial_write", "partial_commit", "transaction_unknown", "xa_unknown"})
 
 
@@ -45,7 +54,11 @@ def in_parts(done: str, failed: str, unsure: str) -> str:
 
 
 class ProxyError(Exception):
-    """An error for the client. `kind` is its registry entry; `str()` is the message as sent."""
+    """An error for the client. `kind` is its registry entry; `str()` is the message as sent. `shards`: of what
+    was not sent, those that it was for, as far as whoever was to send it knows.
+    """
+
+    shards: Sequence[Load] = ()
 
     def __init__(self, name: str, /, **details: Any) -> None:
         self.kind = REGISTRY.get(name) or REGISTRY["internal"]
@@ -71,6 +84,11 @@ class ProxyError(Exception):
     def unsent(self) -> str:
         """The host that nothing was sent to, as there was no connection; "" for any other error."""
         return str(self.details.get("host", "")) if self.kind.name in _UNSENT else ""
+
+    @property
+    def failing(self) -> bool:
+        """Whether nobody gets there: it is no fault of the client's."""
+        return self.kind.name != _NO_SHARE
 
     @property
     def unknown(self) -> bool:

@@ -139,8 +139,7 @@ class Load:
     def mark(self, now: float) -> None:
         """A window is over."""
         self._before = self._mark
-        idle = self.count == self._mark.statements and self.waits == self._mark.waits
-        self._mark = self._mark._replace(at=now) if idle else self.now(now)
+        self._mark = self._mark._replace(at=now) if self._same(self._mark) else self.now(now)
 
     def recent(self, now: float) -> Counts:
         """What was counted in the last seconds."""
@@ -149,7 +148,11 @@ class Load:
     @property
     def quiet(self) -> bool:
         """Whether nothing was counted in the last seconds."""
-        return self.count == self._before.statements and self.waits == self._before.waits
+        return self._same(self._before)
+
+    def _same(self, then: Counts) -> bool:
+        """Whether nothing was counted since then: not every error is one of the statements."""
+        return self.count == then.statements and self.waits == then.waits and self.errors == then.errors
 
 
 _load: Any = None
@@ -182,6 +185,14 @@ def share(loads: Sequence[Load], seconds: float, rows: int) -> None:
             load.longest = seconds
     for load in loads[:rest]:
         load.rows += 1
+
+
+def missed(loads: Sequence[Load]) -> None:
+    """A statement was for these, and could not be sent: it is an error of theirs, and none of their
+    statements, since nothing was done there.
+    """
+    for load in loads:
+        load.errors += 1
 
 
 class Loads:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.load import Load
-    from proxy.session.state import Session
 
 
 class Poolable(Protocol):
@@ -21,13 +20,19 @@ class Poolable(Protocol):
     idle_since: float
 
 
+class Numbered(Protocol):
+    """A session."""
+
+    id: int
+
+
 class Asker(Protocol):
     """Whose statement waits. `queued`: seconds that it has waited for connections so far."""
 
     queued: float
 
     @property
-    def session(self) -> Session:
+    def session(self) -> Numbered:
         """The client's."""
 
 

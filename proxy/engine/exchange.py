@@ -246,7 +246,7 @@ class Exchange(ABC):
         if isinstance(error, ProxyError) and error.unknown:
             self.services.caches.unsure(self)
         if isinstance(error, ProxyError):
-            self.missed = missed(error)
+            self.missed = missed(self, error)
         if self.session.transaction.lost:
             error = lost_with(self.session.transaction, error)
         if isinstance(error, Err):

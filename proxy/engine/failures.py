@@ -6,7 +6,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from proxy.engine.problems import DENIED, place
-from proxy.errors import ProxyError
+from proxy.errors import Held, ProxyError
+from proxy.load import missed as count_missed
 from proxy.session.outcome import Diagnostic
 from proxy.session.transaction import CUT, Transaction
 from proxy.session.values import values_of
@@ -41,10 +42,21 @@ def lost_with(transaction: Transaction, error: ProxyError | Err) -> ProxyError |
     return transaction.loss if gone and transaction.lost_by == CUT else error
 
 
-def missed(error: ProxyError) -> Visit | None:
-    """Where a statement was to go that got no connection."""
-    host = error.unsent
-    return Visit(host, ()) if host else None
+def missed(client: AtWork, error: ProxyError) -> Visit | None:
+    """Where a statement was to go that got no connection, or has waited in vain for its shards. Nobody else
+    counts it, and who looks for what fails would see that host, and these shards, do nothing. What a user has
+    no more share of is well.
+    """
+    loads, host = client.services.backends.loads, error.unsent
+    if isinstance(error, Held):
+        keyspaces = client.snapshot.topology.keyspaces
+        count_missed([load for name, shard in error.until for load in loads.of(keyspaces[name], [shard])])
+        return None
+    if not host:
+        return None
+    if error.failing:
+        count_missed([loads.host(host), *error.shards])
+    return Visit(host, error.shards)
 
 
 def note_error(client: AtWork, host: str, error: Err) -> None:

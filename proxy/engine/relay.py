@@ -274,7 +274,13 @@ class Relay:
 
     def _refused(self, error: Exception) -> None:
         self.waiter = None
-        self.client.met(error)
+        self.client.met(self._of_shards(error))
+
+    def _of_shards(self, error: Exception) -> Exception:
+        """The error, with the shards of the statement."""
+        if isinstance(error, ProxyError):
+            error.shards = self.shards if self.shard is None else (self.shard,)
+        return error
 
     def send(self, conn: BackendConnection) -> None:
         """Send the statement over `conn`, from the beginning."""
@@ -520,6 +526,7 @@ class Relay:
         self.conn = self.placing = None
         client = self.client
         client.visited(conn, self.shards if self.shard is None else (self.shard,))
+        self._of_shards(error)
         ending = client.session.transaction.ending
         lease.lost(client, conn, error)
         if ending == b"ROLLBACK":  # which is done by that

@@ -38,9 +38,10 @@ _NAMED: Final = 8
 
 class Seen(NamedTuple):
     """What one host or shard had to do in the last seconds: `per_second` statements, and of these
-    `statements` so many `errors`, `seconds` in all, `rows` given or changed, `waits` for a connection of
-    `waited` seconds, `buckets` by time. `running` now, the `oldest` for so many seconds. From the start:
-    `total` statements, with `total_errors`, `total_seconds`, `total_rows`, and `longest`.
+    `statements` so many `errors` (and those that did not get there), `seconds` in all, `rows` given or
+    changed, `waits` for a connection of `waited` seconds, `buckets` by time. `running` now, the `oldest` for
+    so many seconds. From the start: `total` statements, with `total_errors`, `total_seconds`, `total_rows`,
+    and `longest`.
     """
 
     per_second: float

@@ -105,6 +105,7 @@ class Ticket:
     """
 
     __slots__ = (
+        "arrived",
         "begun",
         "client",
         "deadline",
@@ -127,6 +128,7 @@ class Ticket:
         self.number = number
         self.since = now
         self.deadline = now + room.patience
+        self.arrived = client.begun
         self.begun = client.begun  # by this, what comes back is known as the same statement
         self.starting = False
         self.left = 0.0  # when it was let out
@@ -383,7 +385,8 @@ class WaitingRoom:
         assert error is not None
         self._out(ticket, "timeout")
         client.work, ticket.over = None, True
-        client.queued = now - client.begun  # it was waiting all the time, here or for a connection
+        ticket.begun = client.begun = ticket.arrived  # not when it was tried last
+        client.queued = now - ticket.arrived  # it was waiting all the time, here or for a connection
         client.fail(_after(error, now - ticket.since))
 
 
@@ -414,4 +417,8 @@ def _after(error: ProxyError | Err, seconds: float) -> ProxyError | Err:
     details = dict(error.details)
     part = "state" if isinstance(error, Held) else "reason"
     details[part] = f"{str(details[part]).removesuffix('.')}; {waited}"
-    return ProxyError(error.kind.name, **details)
+    if isinstance(error, Held):
+        return Held(error.kind.name, error.until, **details)
+    made = ProxyError(error.kind.name, **details)
+    made.shards = error.shards
+    return made

@@ -240,6 +240,8 @@ def _report(client: Exchange, parts: list[Part], failed: list[Part], *, undone: 
     done = [part for part in parts if part.error is None]
     unsure = [one for one in failed if isinstance(one.error, ProxyError) and one.error.unsure]
     if undone or not (done or len(failed) > len(unsure) > 0):
+        if isinstance(first, ProxyError):
+            first.shards = [load for one in failed if one.error is first for load in one.loads]
         client.fail(lease.refused_by_master(client, worst.statement.host, first))
         if len(worst.diagnostics) > 1:
             found = [_of_row(worst.inserted, one)[1] for one in worst.diagnostics]

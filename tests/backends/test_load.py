@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import Any
 
 import pytest
 
 from config.load import load_topology
-from proxy.load import BOUNDS, BUCKETS, OTHER_CODE, WINDOW, Load, Loads, bucket_of, quantile
+from proxy.load import BOUNDS, BUCKETS, OTHER_CODE, WINDOW, Load, Loads, bucket_of, missed, quantile
 from tests.backends.fakes import FakeOwner, connection
 from tests.status.conftest import DOCUMENT
 from tests.wire.streams import Err, Ok, reply_packets
@@ -65,6 +66,19 @@ def test_what_was_long_ago_is_not_recent() -> None:
     assert load.quiet
     assert load.recent(now + 2 * WINDOW).at == pytest.approx(WINDOW)
     assert load.count == 2
+
+
+def test_what_could_not_be_sent_is_an_error_and_no_statement() -> None:
+    load, now, quiet = Load("main", 3), monotonic(), []
+    for second in range(6):
+        load.mark(now + second)
+        if second == 2:
+            missed([load, load])
+            recent = load.recent(now + second)
+            assert (recent.statements, recent.errors) == (0, 2)
+        quiet.append(load.quiet)
+    assert quiet == [True, True, False, False, True, True]
+    assert (load.recent(now + 6).errors, load.errors) == (0, 2)
 
 
 def test_all_loads_are_marked_within_a_window() -> None:

@@ -157,6 +157,10 @@ class OwnProxy:
     def status(self) -> Document:
         return read_status(self.proxy.status_url)
 
+    def live(self) -> Document:
+        """What the page's charts and its map show."""
+        return dict(json.loads(_get(self.proxy.status_url, "live.json")))
+
     def host_state(self, address: str) -> Document:
         """The pool of one host, as /status.json tells."""
         return next(host for host in self.status()["hosts"] if host["host"] == address)

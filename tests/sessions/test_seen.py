@@ -9,8 +9,9 @@ import pytest
 
 from tests.integration.binary import Binary
 from tests.integration.fixtures import MakeOwn, shard_of
-from tests.integration.own import OwnProxy
+from tests.integration.own import OwnProxy, moved
 from tests.integration.raw import Raw, query
+from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.one_server
@@ -118,6 +119,45 @@ def test_a_wait_in_vain(proxy: OwnProxy) -> None:
     assert after[0] == before[0] + 1
     assert after[1] >= before[1] + 0.9
     assert first.reply().kind == "rows"
+
+
+DEAD = "127.0.0.1:1"
+"""Nobody listens there."""
+
+
+def test_the_shards_of_a_dead_master_fail(own: MakeOwn, demo: Demo) -> None:
+    """Nothing reaches them, and still they are what is to be looked at: not the healthy ones."""
+    ranges = json.loads((demo.directory / "topology.json").read_text())["keyspaces"]["main"]["ranges"]
+    well, lost = (list(range(one["range"][0], one["range"][1] + 1)) for one in ranges[:2])
+    topology = moved(json.loads((demo.directory / "topology.json").read_text()), {ranges[1]["master"]: DEAD})
+    slow_log = {"slow_query_ms": 0, "format": "json"}
+    proxy = own({"logging": slow_log, "timeouts": {"buffer": "1s"}}, topology)
+    client = proxy.raw()
+    one, two, three, far = (shard << 46 | 1 << 36 | 1 for shard in (*lost[:3], well[0]))
+    for sql in (
+        f"SELECT data AS gone FROM pins WHERE id = {one}",
+        f"SELECT data FROM pins WHERE id IN ({one}, {two}, {far})",
+        f"SELECT data FROM pins WHERE id IN ({one}, {two}, {far}) ORDER BY ts LIMIT 3",
+        f"UPDATE pins SET data = 'x' WHERE id = {one}",
+        f"UPDATE pins SET data = 'x' WHERE id IN ({one}, {two}, {three}, {far})",
+        f"SELECT data, ROW_NUMBER() OVER (ORDER BY ts) FROM pins WHERE id IN ({one}, {far})",
+    ):
+        assert client.ask(sql).code == 1429, sql
+    assert client.ask(f"SELECT data FROM pins WHERE id = {far}").kind == "rows"
+    errors = [6, 3, 1]
+    hot = rows(client, "SHOW HOT SHARDS")
+    found = {int(row["Shard"]): int(row["Errors"]) for row in hot if row["Load"] == b"failing"}
+    assert found == dict(zip(lost, errors, strict=False))
+    assert [row["Load"] for row in hot[:3]] == [b"failing"] * 3
+    assert int(rows(client, f"SHOW SHARDS LIKE 'db{lost[1]:05d}'")[0]["Total_errors"]) == errors[1]
+    assert int(next(row for row in rows(client, "SHOW POOLS") if row["Host"] == DEAD.encode())["Errors"]) == 6
+    assert proxy.metric(f'shardgate_host_errors_total{{host="{DEAD}"}}') == 6
+    (main,) = (one for one in proxy.live()["map"] if one["name"] == "main")
+    assert [cell[0] + main["first"] for cell in main["cells"] if cell[1] == 2] == lost[:3]
+    line = slow(proxy, "AS gone")
+    assert (line["hosts"], line["shards"]) == ([DEAD], [f"main/{lost[0]}"])
+    assert line["queue_seconds"] >= 0.9
+    assert line["own_seconds"] < 0.5
 
 
 def test_several_shards_and_none(proxy: OwnProxy) -> None:

@@ -161,6 +161,10 @@ class FanOut:
 
     def _refused(self, error: Exception) -> None:
         self._waiter = None
+        host = self._to_connect[-1].host
+        if isinstance(error, ProxyError):  # nothing was sent anywhere, but the others could be asked
+            runs = [run for branch in self._to_connect if branch.host == host for run, _ in branch.statements]
+            error.shards = [load for run in runs for load in self.loads(run)]
         self._give_all_back()
         self.client.met(error)
 

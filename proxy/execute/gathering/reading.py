@@ -87,6 +87,14 @@ class Source:
         """Whose statement it is."""
         return self.reading.client
 
+    async def connection(self) -> BackendConnection:
+        """One for its statements. Raises ProxyError."""
+        try:
+            return await lease.connection(self.reading.client, self.host)
+        except ProxyError as error:
+            error.shards = [load for read in self.statements for load in read.loads]
+            raise
+
     def send_next(self, settings: Settings) -> None:
         """Send the next statement, with what brings the connection into the session's state."""
         conn, client = self.conn, self.reading.client
@@ -181,7 +189,7 @@ class Reading(ABC):
     async def _run(self) -> None:
         try:
             for source in self._sources:
-                source.conn = await lease.connection(self.client, source.host)
+                source.conn = await source.connection()
                 self.work.conns.add(source.conn)
             self.work.check()
             for source in self._sources:
