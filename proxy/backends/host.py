@@ -498,9 +498,12 @@ class HostPool:
 
     def _crowded(self, waiter: Waiter[BackendConnection], seconds: float = 0.0) -> ProxyError:
         """Why there is no connection, or no place in the queue, for this one."""
-        state, host = self.state, self.host
-        if not state.may(waiter.user) and state.has(waiter.user) < state.max_connections:
-            have, waiting = state.has(waiter.user), state.waiting.of(waiter.user)
+        state, host, have = self.state, self.host, self.state.has(waiter.user)
+        used = min(len(state.busy), state.max_connections - 1)  # would one that is free be for this user?
+        stopped = not state.share.allows(have, used, waiter.user)
+        stopped = stopped or (not seconds and len(state.waiting) < state.max_waiting)  # in the queue
+        if stopped and have < state.max_connections:
+            waiting = state.waiting.of(waiter.user)
             return ProxyError("user_share", user=waiter.user, host=host, have=have, waiting=waiting)
         if seconds:
             return ProxyError("pool_timeout", host=host, seconds=seconds, limit=state.max_connections)

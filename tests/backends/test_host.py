@@ -240,6 +240,21 @@ async def test_waiting_has_a_limit(world: World) -> None:
     assert world.refused == ["pool_timeout"]
 
 
+@pytest.mark.parametrize(("share", "own", "expected"), [
+    (0.7, 0, "pool_timeout"), (0.7, 1, "user_share"), (1.0, 1, "pool_timeout"), (0.7, 3, "pool_timeout"),
+])  # fmt: skip
+async def test_a_full_pool_is_no_user_s_share(share: float, own: int, expected: str) -> None:
+    """Others have all connections; only who has had its share is told so."""
+    world = World(replace(LIMITS, max_connections=3, user_share=share))
+    for number in range(3):
+        conn = await world.lent()
+        world.pool.state.busy[conn] = "mine" if number < own else f"other {number}"
+    refused: list[Any] = []
+    world.pool.wait(LOGIN, None, 0, world.granted.append, refused.append, "mine")
+    world.tick(LIMITS.wait_timeout)
+    assert [error.kind.name for error in refused] == [expected]
+
+
 async def test_waiting_for_a_host_that_went_away(world: World) -> None:
     await world.lent()
     world.waiter()
