@@ -116,7 +116,7 @@ def test_a_wait_in_vain(proxy: OwnProxy) -> None:
     assert found["queue_seconds"] >= 0.9
     assert (found["backend_seconds"], found["own_seconds"]) == (0.0, pytest.approx(0, abs=0.3))
     after = [proxy.metric(name) for name in counts]
-    assert after[0] == before[0] + 1
+    assert after[0] > before[0]  # the workers ask questions of their own, too
     assert after[1] >= before[1] + 0.9
     assert first.reply().kind == "rows"
 
