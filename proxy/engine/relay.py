@@ -277,8 +277,7 @@ class Relay:
         self.client.met(self._of_shards(error))
 
     def _of_shards(self, error: Exception) -> Exception:
-        """The error, with the shards of the statement."""
-        if isinstance(error, ProxyError):
+        if isinstance(error, ProxyError):  # it was for these
             error.shards = self.shards if self.shard is None else (self.shard,)
         return error
 
@@ -523,10 +522,9 @@ class Relay:
         return not self.plain and theirs and keeps_warnings(self.nature, self.sql)
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
-        self.conn = self.placing = None
-        client = self.client
-        client.visited(conn, self.shards if self.shard is None else (self.shard,))
+        client, self.conn, self.placing = self.client, None, None
         self._of_shards(error)
+        client.visited(conn, error.shards)
         ending = client.session.transaction.ending
         lease.lost(client, conn, error)
         if ending == b"ROLLBACK":  # which is done by that
