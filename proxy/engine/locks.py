@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from proxy.engine.task import TaskWork
+from rewriter.plan import Access
 from rewriter.plans import AnyHost, Plan
 from rewriter.route.values import LOCK_HOLDERS
 
@@ -14,11 +15,17 @@ if TYPE_CHECKING:
 
 
 def host_of(client: Exchange, plan: AnyHost) -> str:
-    """Best one that the session uses already; but locks are all on the default host."""
-    held = client.session.transaction.held
+    """Best one that the session uses already; but locks are all on the default host. While that is away
+    another one answers what changes nothing, as a pool's `SELECT 1`: most shards may be well.
+    """
+    held, topology = client.session.transaction.held, client.snapshot.topology
     if held and not (plan.effects is not None and plan.effects.locks):
         return next(iter(held))
-    return plan.host(client.snapshot.topology)
+    host, backends = plan.host(topology), client.services.backends
+    leaves = plan.effects is not None or plan.database is not None or plan.access > Access.READ
+    if leaves or backends.up(host):
+        return host
+    return next((one for one in topology.hosts if backends.up(one)), host)
 
 
 def asks_holders(client: Exchange, plan: Plan, go_on: Callable[[], None]) -> bool:
