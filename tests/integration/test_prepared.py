@@ -188,7 +188,7 @@ def test_a_cursor_keeps_its_connection_only_while_it_is_open(own: MakeOwn, demo:
         client.execute(statement.id, flags=1)
         wait_busy(1)
         client.raw.ping()
-        assert proxy.host_state(address)["busy"] == 1
+        wait_busy(1)  # still; and none of the proxy's own questions, which take one for a moment
         if end == "close":
             client.close(statement.id)
         elif end == "reset":
