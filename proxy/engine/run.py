@@ -61,10 +61,8 @@ async def run_by(client: Exchange, start: Callable[[], None], into: Into, *, ste
         client.runs_again_by(start)
         try:
             start()
-        except ProxyError as error:
-            client.fail(error)
         except Exception as error:
-            client.crashed(error)
+            client.met(error)
         await done
     finally:
         into.take_down()

@@ -122,8 +122,10 @@ int run_select(PyObject *client, PyObject *plan, PyObject *bound, PyObject *stat
 int written(PyObject *client, PyObject *out);
 int finish(PyObject *client, PyObject *host, Py_ssize_t rows, int on_shard);
 PyObject *extended_of(PyObject *session);
+int gives_all(PyObject *merger);
 PyObject *fan_begins(PyObject *fan, PyObject *branch, PyObject *client);
 int fan_finishes(PyObject *fan, PyObject *client);
+int is_unbroken(PyObject *session);
 int execute_again(PyObject *client, PyObject *packet);
 PyObject *binary_reply(PyObject *statement, PyObject *header, PyObject *data);
 int run_many(PyObject *client, PyObject *plan, PyObject *values, PyObject *snapshot);
@@ -144,7 +146,7 @@ SLOTS(PLACE_OF)
 
 #define NAMES(X) \
     X(_begin) X(_finish) X(_given) X(_unreadable) X(ask) X(definitions) X(execute) X(finish) X(flow) X(keyspaces) X(kind) X(met) \
-    X(places) X(received) X(release) X(reply_data) X(reply_done) X(sql_select_limit) X(start) X(unpack_from) X(values) X(write)
+    X(places) X(received) X(release) X(reply_data) X(reply_done) X(sql_select_limit) X(unpack_from) X(values) X(write)
 #define NAME_OF(name) extern PyObject *name_##name;
 NAMES(NAME_OF)
 

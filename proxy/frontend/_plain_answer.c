@@ -169,6 +169,16 @@ int is_countable(PyObject *conn)
             is_load(shard, PyList_GET_SIZE(AT(load, Load, buckets)) - 1));
 }
 
+/* `share`, with these three arguments: without a call into Python, where it is compiled and knows them. */
+static int share_among(PyObject *const *args)
+{
+    PyObject *shared = share_compiled == Py_None ? Py_NewRef(Py_False) : PyObject_Vectorcall(share_compiled, args, 3, NULL);
+
+    if (shared == Py_False)
+        Py_SETREF(shared, PyObject_Vectorcall(share, args, 3, NULL));
+    return done_by(shared);
+}
+
 int count(PyObject *conn, Py_ssize_t rows)
 {
     PyObject *load = AT(conn, BackendConnection, load), *shard = AT(conn, BackendConnection, shard);
@@ -190,18 +200,11 @@ int count(PyObject *conn, Py_ssize_t rows)
         return 1;
     PyObject *args[] = {Py_NewRef(shards), PyFloat_FromDouble(seconds), PyLong_FromSsize_t(rows)};
     put_new(&AT(conn, BackendConnection, shards), no_values);
-    int added = args[1] != NULL && args[2] != NULL;
-    if (added && share_compiled != Py_None) {
-        PyObject *shared = PyObject_Vectorcall(share_compiled, args, 3, NULL);
-        added = shared == Py_False ? 1 : done_by(Py_XNewRef(shared)) ? -1 : 0;
-        Py_XDECREF(shared);
-    }
-    if (added > 0)
-        added = done_by(PyObject_Vectorcall(share, args, 3, NULL));
+    const int added = args[1] != NULL && args[2] != NULL && share_among(args);
     Py_DECREF(args[0]);
     Py_XDECREF(args[1]);
     Py_XDECREF(args[2]);
-    return added != 0;
+    return added;
 }
 
 /* -- the client's answer ------------------------------------------------------------------------------------- */

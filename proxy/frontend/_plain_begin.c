@@ -42,15 +42,21 @@ static int is_one(PyObject *client, PyObject *data, char command)
            LENGTH_KNOWN(bytes, size) && size - HEADER != MAX_PAYLOAD && IS(reader, PacketReader) && is_false(AT(reader, PacketReader, pending));
 }
 
+/* Whether the session's transaction is not lost, and may be on any number of hosts. */
+int is_unbroken(PyObject *session)
+{
+    PyObject *transaction = AT(session, Session, transaction), *mode = AT(session, Session, transaction_mode);
+
+    return IS(transaction, Transaction) && is_false(AT(transaction, Transaction, lost)) && mode != NULL &&
+           PyUnicode_Check(mode) && PyUnicode_CompareWithASCIIString(mode, "multi") == 0;
+}
+
 /* Whether nothing but the plan decides what the session may ask. */
 static int is_unrestricted(PyObject *session)
 {
-    if (!IS(AT(session, Session, user), User) || !IS(AT(session, Session, transaction), Transaction))
-        return 0;
-    PyObject *mode = AT(session, Session, transaction_mode);
-    return AT(AT(session, Session, user), User, databases) == Py_None &&
-           is_false(AT(AT(session, Session, transaction), Transaction, lost)) && mode != NULL && PyUnicode_Check(mode) &&
-           PyUnicode_CompareWithASCIIString(mode, "multi") == 0;
+    PyObject *user = AT(session, Session, user);
+
+    return IS(user, User) && AT(user, User, databases) == Py_None && is_unbroken(session);
 }
 
 /* What a dictionary has under (text, key): borrowed, NULL for nothing, or with an exception. Takes `text`. */

@@ -37,14 +37,11 @@ static int is_like_last(PyObject *repeat, PyObject *packet)
 /* Whether what the last one has found out holds. */
 static int holds(PyObject *repeat, PyObject *session, PyObject *snapshot)
 {
-    PyObject *mode = AT(session, Session, transaction_mode), *transaction = AT(session, Session, transaction);
     PyObject *rewriter = AT(snapshot, Snapshot, rewriter);
 
     return IS(rewriter, Rewriter) && AT(rewriter, Rewriter, generation) == AT(repeat, Repeat, generation) &&
            AT(snapshot, Snapshot, all_serving) == Py_True && AT(session, Session, env) == AT(repeat, Repeat, env) &&
-           AT(session, Session, user) == AT(repeat, Repeat, user) && mode != NULL && PyUnicode_Check(mode) &&
-           PyUnicode_CompareWithASCIIString(mode, "multi") == 0 && IS(transaction, Transaction) &&
-           is_false(AT(transaction, Transaction, lost)) && AT(session, Session, counts) == Py_None &&
+           AT(session, Session, user) == AT(repeat, Repeat, user) && is_unbroken(session) && AT(session, Session, counts) == Py_None &&
            AT(session, Session, tracks_replies) == Py_False && IS(AT(repeat, Repeat, plan), ShardSelect);
 }
 

@@ -192,8 +192,7 @@ static int takes_all(PyObject *fan)
 {
     PyObject *merger = AT(fan, FanOut, merger);
 
-    return IS(merger, Concatenation) && AT(merger, Concatenation, all) == Py_True && is_int(AT(merger, Concatenation, seq)) &&
-           is_int(AT(merger, Concatenation, emitted)) && is_int(AT(fan, FanOut, bytes)) && AT(fan, FanOut, error) == Py_None &&
+    return gives_all(merger) && is_int(AT(fan, FanOut, bytes)) && AT(fan, FanOut, error) == Py_None &&
            AT(fan, FanOut, ceiling) == Py_None && is_empty_dict(AT(fan, FanOut, _zeros));
 }
 
@@ -265,29 +264,23 @@ static PyObject *numbered(Piece *piece, Py_ssize_t number)
 static int give_head(PyObject *fan, PyObject *branch, PyObject *client)
 {
     PyObject *head = fan_begins(fan, branch, client);
-    PyObject *transport = Py_NewRef(AT(client, Exchange, transport));
-    const int done = head != NULL && done_by(PyObject_CallMethodOneArg(transport, name_write, head));
 
-    Py_DECREF(transport);
-    Py_XDECREF(head);
-    return done;
+    return head != NULL && written(client, head);
 }
 
 /* The piece's rows, through the merger: 1, or 0 with an exception. */
 static int write_rows(PyObject *fan, PyObject *client, Piece *piece)
 {
-    PyObject *merger = Py_NewRef(AT(fan, FanOut, merger)), *transport = Py_NewRef(AT(client, Exchange, transport));
+    PyObject *merger = AT(fan, FanOut, merger);
     const Py_ssize_t number = PyLong_AsSsize_t(AT(merger, Concatenation, seq));
     PyObject *out = numbered(piece, number);
-    const int done = out != NULL && put_int(&AT(merger, Concatenation, seq), (number + piece->rows) & 0xFF) &&
-                     add_int(&AT(merger, Concatenation, emitted), piece->rows) &&
-                     add_int(&AT(fan, FanOut, bytes), piece->end - piece->begin) &&
-                     done_by(PyObject_CallMethodOneArg(transport, name_write, out));
 
+    if (out != NULL && put_int(&AT(merger, Concatenation, seq), (number + piece->rows) & 0xFF) &&
+        add_int(&AT(merger, Concatenation, emitted), piece->rows) &&
+        add_int(&AT(fan, FanOut, bytes), piece->end - piece->begin))
+        return written(client, out);
     Py_XDECREF(out);
-    Py_DECREF(transport);
-    Py_DECREF(merger);
-    return done;
+    return 0;
 }
 
 /* FanOut.received, of rows that are the client's: 1, or 0 with an exception. */

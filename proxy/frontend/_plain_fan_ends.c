@@ -6,6 +6,13 @@
 #define FIRST_NUMBER 1 /* of a client's result */
 #define SHARDS 1       /* of a HostStatement */
 
+/* Whether a merger passes rows on as they come. */
+int gives_all(PyObject *merger)
+{
+    return IS(merger, Concatenation) && AT(merger, Concatenation, all) == Py_True &&
+           is_int(AT(merger, Concatenation, seq)) && is_int(AT(merger, Concatenation, emitted));
+}
+
 /* Session.status, outside of a transaction; -1 for any other. */
 static long status_of(PyObject *session)
 {
@@ -116,9 +123,7 @@ static int is_finished(PyObject *fan, PyObject *client)
     PyObject *tracker = transaction == NULL ? NULL : AT(session, Session, tracker);
 
     return AT(fan, FanOut, _later) == Py_None && is_empty_list(AT(fan, FanOut, _over)) &&
-           is_empty_list(AT(fan, FanOut, _lost)) && AT(fan, FanOut, error) == Py_None && IS(merger, Concatenation) &&
-           AT(merger, Concatenation, all) == Py_True && is_int(AT(merger, Concatenation, seq)) &&
-           is_int(AT(merger, Concatenation, emitted)) && branches != NULL && PyList_CheckExact(branches) &&
+           is_empty_list(AT(fan, FanOut, _lost)) && AT(fan, FanOut, error) == Py_None && gives_all(merger) && branches != NULL && PyList_CheckExact(branches) &&
            !has_connections(branches) && IS(bound, Bound) && PyTuple_GET_ITEM(bound, 3) == no_values &&
            IS(told, Told) && is_empty_list(AT(told, Told, diagnostics)) && is_number(AT(told, Told, count), 0) &&
            IS(transaction, Transaction) && AT(transaction, Transaction, next) == Py_None &&

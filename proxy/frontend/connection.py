@@ -324,10 +324,8 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.plan = None
         try:
             self.execute(sql)
-        except ProxyError as error:
-            self.fail(error)
         except Exception as error:
-            self.crashed(error)
+            self.met(error)
 
     def _command(self, seq: int, payload: bytes) -> None:
         self.ready = False
@@ -362,10 +360,8 @@ class ClientConnection(Exchange, asyncio.Protocol):
             command()
         except ProtocolError as problem:
             self.fail(ProxyError("malformed_packet", reason=str(problem)))
-        except ProxyError as error:
-            self.fail(error)
         except Exception as error:
-            self.crashed(error)
+            self.met(error)
 
 
 def _query_behind(client: ClientConnection, packet: bytes, pos: int) -> None:

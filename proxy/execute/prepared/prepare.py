@@ -373,10 +373,8 @@ def execute_again(client: Exchange, packet: bytes) -> bool:
     client.again, client.below = partial(execute, client, packet[4:]), None
     try:
         client.relay.ask(point[0], point[2], plan.column_metadata, point[3], statement)
-    except ProxyError as error:
-        client.fail(error)
     except Exception as error:
-        client.crashed(error)
+        client.met(error)
     return True
 
 
