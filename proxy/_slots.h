@@ -96,10 +96,29 @@ static inline int add_float(PyObject **slot, double value)
     return put_float(slot, PyFloat_AS_DOUBLE(*slot) + value);
 }
 
-/* Add what is not negative. */
+/* The digit of an int that has one, is positive, and that nobody else has; or NULL. (Small ints are the interpreter's.) */
+static inline digit *only_digit(PyObject *value)
+{
+    if (!PyLong_CheckExact(value) || Py_REFCNT(value) != 1)
+        return NULL;
+#if PY_VERSION_HEX >= 0x030C0000
+    _PyLongValue *held = &((PyLongObject *)value)->long_value;
+    return held->lv_tag == 1 << 3 ? held->ob_digit : NULL; /* one digit, and neither sign nor mark */
+#else
+    return Py_SIZE(value) == 1 ? ((PyLongObject *)value)->ob_digit : NULL;
+#endif
+}
+
+/* Add what is not negative. An int is written over like a float. */
 static inline int add_int(PyObject **slot, long long value)
 {
     int over;
+    digit *own = only_digit(*slot);
+
+    if (own != NULL && value < PyLong_BASE - (long long)*own) {
+        *own += (digit)value;
+        return 1;
+    }
     const long long before = PyLong_AsLongLongAndOverflow(*slot, &over);
 
     if (!over && before <= LLONG_MAX - value)

@@ -20,6 +20,7 @@ from proxy.engine.admission import (
     scatter_ceiling,
 )
 from proxy.engine.cached import from_cache, touch
+from proxy.engine.choosing import any_open
 from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders, host_of
 from proxy.engine.outside_transaction import reject, run_for_nothing, run_outside_transaction
@@ -326,8 +327,9 @@ def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> Non
     elif _ask_point(client, plan, values):
         return
     try:
-        if isinstance(plan, Insert) and spreads(client):
-            bound = plan.bind(values, client.snapshot.topology, choose, spread=True)
+        if isinstance(plan, Insert):
+            choosing, topology = any_open(client, plan), client.snapshot.topology
+            bound = plan.bind(values, topology, choosing, spread=spreads(client))
         else:
             bound = plan.bind(values, client.snapshot.topology, choose)
     except NotSupported:
@@ -343,7 +345,7 @@ def _insert_one(client: Exchange, plan: Insert, values: Values) -> bool:
     snapshot = client.snapshot
     if not snapshot.all_serving or client.session.transaction_mode != "multi" or plan.asks or plan.returning:
         return False
-    alone = plan.at_one(values, snapshot.topology, choose)
+    alone = plan.at_one(values, snapshot.topology, any_open(client, plan))
     if alone is None:
         return False
     load = client.services.backends.loads.shard(alone.database, snapshot.topology)
@@ -362,8 +364,8 @@ async def _insert_in_steps(client: Exchange, plan: Insert, values: Values) -> No
     """Run an INSERT that needs IDs first, or so long that it is bound off the loop."""
     services = client.services
     topology = client.snapshot.topology
-    length, spread = len(client.sql), spreads(client)
-    bind = partial(bind_insert, services, length, plan, values, topology, choose, spread=spread)
+    length, spread, choosing = len(client.sql), spreads(client), any_open(client, plan)
+    bind = partial(bind_insert, services, length, plan, values, topology, choosing, spread=spread)
     bound, wanted = await bind({})
     if wanted:  # bound without, so that what cannot run is refused before a number is used up
         admit_bound(client, plan.keyspace, bound, write=True, joins=False)

@@ -78,6 +78,11 @@ class Backends:
         found = self._pools.get(host)
         return found is None or found.up
 
+    def away(self, host: str) -> bool:
+        """Whether a host is known not to serve."""
+        found = self._pools.get(host)
+        return found is not None and found.away
+
     def scratch(self, host: str) -> HostPool:
         """The pool of connections that rows are gathered on. It is one of its own: who waits for one of
         these has no other, so that gathers and fan-outs never wait for each other.

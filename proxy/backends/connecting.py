@@ -16,6 +16,7 @@ from proxy.certificates import Certificates
 from proxy.errors import ProxyError
 from proxy.tls import TlsTransport
 from proxy.wire.constants import Capability, MariaCapability, Status
+from proxy.wire.descriptors import descriptor_of
 from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, StartTls, Step, Tls
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 
@@ -220,6 +221,7 @@ class LoginConnector:
         conn.scanner.status = done.status & ~Status.SESSION_STATE_CHANGED
         conn.without_autocommit = not done.status & Status.AUTOCOMMIT
         conn.transport = protocol.transport
+        conn.descriptor = descriptor_of(conn.transport)
         conn.transport.set_protocol(conn)
         if conn.transport.is_closing():  # it will not tell its new protocol
             raise ProxyError("host_unreachable", host=host, reason="the server closed the connection at once")

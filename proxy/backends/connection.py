@@ -142,6 +142,7 @@ class BackendConnection(asyncio.Protocol):
         "capability_set",
         "closed",
         "database",
+        "descriptor",
         "doomed",
         "ended",
         "filled",
@@ -181,6 +182,7 @@ class BackendConnection(asyncio.Protocol):
         self.sent = 0.0  # when it was sent (monotonic); 0.0: it is not counted
         self.ended = 0.0  # when the last one's reply was complete
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set before the connection is handed out
+        self.descriptor = -1  # the socket's, if `plain` may write to it
         self.scanner = ReplyScanner(FIRST_NUMBER)
         self.receiver: Receiver | None = None
         self.settings: Settings = FRESH

@@ -181,7 +181,12 @@ class HostPool:
     @property
     def up(self) -> bool:
         """Whether the host serves: the last attempt to connect succeeded, or it has answered since."""
-        return self.opened_total > 0 and (not self.failures or self.heard_since(self._failed_at))
+        return self.opened_total > 0 and not self.away
+
+    @property
+    def away(self) -> bool:
+        """Whether the last attempt to connect failed, and nothing was heard of the host since."""
+        return self.failures > 0 and not self.heard_since(self._failed_at)
 
     def wait(
         self,

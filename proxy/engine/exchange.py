@@ -72,6 +72,7 @@ class Exchange(ABC):
         "begun",
         "below",
         "closed",
+        "descriptor",
         "first",
         "host",
         "kind",
@@ -119,6 +120,7 @@ class Exchange(ABC):
         self.long_statement = services.long_statement  # bytes; longer ones are planned off the loop
         self.snapshot = self.serving.snapshot  # what the command at work is served by
         self.transport = None  # type: ignore[assignment]  # set by connection_made
+        self.descriptor = -1  # the socket's, if `plain` may write to it
         self.session = None  # type: ignore[assignment]
         self.phase: Phase | None = None
         self.pieces: Answer | None = None  # what a fan-out's replies are shown first; see `plain`

@@ -46,7 +46,7 @@
     X(Relay, nature) X(Relay, once) X(Relay, request) X(Relay, sql) X(Relay, plain) X(Relay, pool) X(Relay, shard) \
     X(Relay, shards) X(Relay, statement) X(BackendConnection, _numbers) X(BackendConnection, _plain) \
     X(BackendConnection, answer) X(BackendConnection, begun) X(BackendConnection, capability_set) \
-    X(BackendConnection, closed) X(BackendConnection, doomed) X(BackendConnection, ended) X(BackendConnection, host) \
+    X(BackendConnection, closed) X(BackendConnection, descriptor) X(BackendConnection, doomed) X(BackendConnection, ended) X(BackendConnection, host) \
     X(BackendConnection, idle_since) X(BackendConnection, load) X(BackendConnection, owner) \
     X(BackendConnection, pinned) X(BackendConnection, prepared) X(BackendConnection, receiver) \
     X(BackendConnection, replies) X(BackendConnection, resetting) X(BackendConnection, scanner) \
@@ -57,7 +57,7 @@
     X(ReplyScanner, first_number) X(ReplyScanner, matched) X(ReplyScanner, ok) X(ReplyScanner, ok_size) \
     X(ReplyScanner, rows) X(ReplyScanner, rows_begun) X(ReplyScanner, state) X(ReplyScanner, status) \
     X(ReplyScanner, warnings) X(Header, key) X(Header, shown) X(Header, size) X(Settings, status) \
-    X(Exchange, _waiting) X(Exchange, again) X(Exchange, attributes) X(Exchange, begun) X(Exchange, first) \
+    X(Exchange, _waiting) X(Exchange, again) X(Exchange, attributes) X(Exchange, begun) X(Exchange, descriptor) X(Exchange, first) \
     X(Exchange, host) X(Exchange, kind) X(Exchange, last) X(Exchange, leaving) X(Exchange, long_statement) \
     X(Exchange, observe_after) X(Exchange, plan) X(Exchange, queued) X(Exchange, ready) X(Exchange, relay) \
     X(Exchange, seq) X(Exchange, serving) X(Exchange, session) X(Exchange, shard) X(Exchange, sink) \
@@ -119,6 +119,7 @@ int take_lent(const Lent *lent);
 int send_query(PyObject *receiver, PyObject *answer, PyObject *conn, PyObject *scanner, PyObject *sql);
 PyObject *point_of(PyObject *plan, PyObject *values, PyObject *snapshot);
 int run_select(PyObject *client, PyObject *plan, PyObject *bound, PyObject *statement);
+int write_to(PyObject *transport, PyObject *descriptor, PyObject *data);
 int written(PyObject *client, PyObject *out);
 int finish(PyObject *client, PyObject *host, Py_ssize_t rows, int on_shard);
 PyObject *extended_of(PyObject *session);
@@ -164,6 +165,7 @@ extern PyObject *loads_of, *share_compiled, *share;                  /* proxy.lo
 extern PyObject *protocol_error;                    /* proxy.wire.packets's ProtocolError */
 extern PyObject *execute_prepared, *partial;        /* proxy.execute.prepared.prepare's execute; functools.partial */
 extern PyObject *binary_rows;                       /* proxy.wire.row_packets's */
+extern PyObject *direct;                            /* proxy.wire.descriptors's */
 extern PyObject *nature_unread;                     /* rewriter.text.nature's UNREAD */
 extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *most_of_a_packet, *no_bytes, *no_values;
 extern double unit, bounds[MOST_BOUNDS]; /* proxy.load's UNIT, proxy.stats's BUCKETS */

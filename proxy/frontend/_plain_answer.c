@@ -272,7 +272,7 @@ static PyObject *shown_rows(PyObject *data, const Reply *reply)
 int written(PyObject *client, PyObject *out)
 {
     PyObject *transport = Py_NewRef(AT(client, Exchange, transport));
-    const int done = done_by(PyObject_CallMethodOneArg(transport, name_write, out));
+    const int done = write_to(transport, AT(client, Exchange, descriptor), out);
 
     Py_DECREF(transport);
     Py_DECREF(out);
@@ -375,12 +375,17 @@ static int is_finished_simply(PyObject *client, PyObject *stats, Counted *counte
 
 static int add_host(PyObject *hosts, PyObject *host)
 {
-    PyObject *before = PyDict_GetItemWithError(hosts, host);
-    const long long times = before == NULL ? 0 : PyLong_AsLongLong(before);
+    PyObject *times = PyDict_GetItemWithError(hosts, host);
+    digit *own = times == NULL ? NULL : only_digit(times);
 
+    if (own != NULL && *own < PyLong_BASE - 1) {
+        ++*own;
+        return 1;
+    }
+    const long long before = times == NULL ? 0 : PyLong_AsLongLong(times);
     if (PyErr_Occurred())
         return 0;
-    PyObject *after = PyLong_FromLongLong(times + 1);
+    PyObject *after = PyLong_FromLongLong(before + 1);
     const int failed = after == NULL || PyDict_SetItem(hosts, host, after);
     Py_XDECREF(after);
     return !failed;

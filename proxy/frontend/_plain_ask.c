@@ -99,7 +99,7 @@ int send_query(PyObject *receiver, PyObject *answer, PyObject *conn, PyObject *s
     put_new(&AT(scanner, ReplyScanner, first_number), one_reply);
     PyObject *transport = Py_NewRef(AT(conn, BackendConnection, transport));
     const int sent = put_float(&AT(conn, BackendConnection, sent), now()) &&
-                     done_by(PyObject_CallMethodOneArg(transport, name_write, packet));
+                     write_to(transport, AT(conn, BackendConnection, descriptor), packet);
     Py_DECREF(transport);
     Py_DECREF(packet);
     return sent;

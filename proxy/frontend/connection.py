@@ -26,6 +26,7 @@ from proxy.errors import ProxyError
 from proxy.session.state import Session
 from proxy.wire.attributes import NOTHING, text_at
 from proxy.wire.constants import MAX_PAYLOAD, Command
+from proxy.wire.descriptors import descriptor_of
 from proxy.wire.packets import PacketReader, PacketTooLarge, ProtocolError
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is one, but not by inheritance
+        self.descriptor = descriptor_of(transport)
         self.connected()
 
     def data_received(self, data: bytes) -> None:

@@ -54,6 +54,7 @@ from proxy.stats import BUCKETS, KindStats, Stats, Use, Visit
 from proxy.wire import replies, row_packets, rows
 from proxy.wire.binary import RowEncoder
 from proxy.wire.column_metadata import Header
+from proxy.wire.descriptors import DIRECT
 from proxy.wire.packets import Ok, PacketReader, ProtocolError
 from proxy.wire.replies import ReplyScanner
 from proxy.wire.rows import ResultReader
@@ -155,6 +156,7 @@ with suppress(ImportError):
             "execute_prepared": prepare.execute,
             "partial": partial,
             "binary_rows": row_packets.binary_rows,
+            "direct": DIRECT,
         },
         *(UNIT, BUCKETS, LONGEST),
     )

@@ -60,7 +60,7 @@ if "--requirement" in words:
     (folder / "dependencies.pth").write_text("{site}\\n")
 else:
     more = ["--no-build-isolation", "--no-index", "--quiet"]
-    environment = {{"PYTHONPATH": "{site}", "PATH": "{path}"}}
+    environment = {{"PYTHONPATH": "{site}", "PATH": "{path}", "CFLAGS": "-O0 -g0"}}  # to optimize takes long
     sys.exit(subprocess.run([sys.executable, "-m", "pip", *words, *more], env=environment).returncode)
 """
 

@@ -244,6 +244,7 @@ async def test_the_page_shows_the_map_hosts_and_statements(running: Running) -> 
     assert "on db1.example:3306, serving" in found.titles
     for expected in (
         "version 7",
+        "1 of 3 hosts unreachable",
         "unreachable",
         "17 attempts: Connection refused",
         "host_unreachable 1",
@@ -261,7 +262,7 @@ async def test_the_page_is_self_contained(running: Running) -> None:
     text = (await running.get("/"))[1]
     found = outline(text)
     refreshes = {"?refresh=0", "?refresh=5", "?refresh=30"}
-    assert set(found.references) == refreshes | {"status.json", "metrics", "status.js"}
+    assert set(found.references) == refreshes | {"status.json", "metrics", "status.js", "#hosts"}
     assert not found.tags & {"link", "img", "iframe", "form"}
     script = (await running.get("/status.js"))[1]
     assert "http" not in script.replace('const SVG = "http://www.w3.org/2000/svg";', "")

@@ -256,6 +256,7 @@
     const answer = await fetch(location.pathname, {cache: "no-store"});
     if (!answer.ok) return;
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    document.title = fresh.title;
     for (const part of document.querySelectorAll("[data-fresh]")) {
       const other = fresh.getElementById(part.id);
       if (other) part.replaceChildren(...other.childNodes);
