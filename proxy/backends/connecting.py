@@ -13,10 +13,10 @@ from typing import cast
 
 from config.flavour import flavour_of
 from proxy.certificates import Certificates
+from proxy.descriptors import descriptor_of
 from proxy.errors import ProxyError
 from proxy.tls import TlsTransport
 from proxy.wire.constants import Capability, MariaCapability, Status
-from proxy.wire.descriptors import descriptor_of
 from proxy.wire.login import BackendLogin, Done, Failed, LoginOptions, Send, StartTls, Step, Tls
 from proxy.wire.packets import PacketReader, ProtocolError, frame
 

@@ -165,7 +165,7 @@ extern PyObject *loads_of, *share_compiled, *share;                  /* proxy.lo
 extern PyObject *protocol_error;                    /* proxy.wire.packets's ProtocolError */
 extern PyObject *execute_prepared, *partial;        /* proxy.execute.prepared.prepare's execute; functools.partial */
 extern PyObject *binary_rows;                       /* proxy.wire.row_packets's */
-extern PyObject *direct;                            /* proxy.wire.descriptors's */
+extern PyObject *direct;                            /* proxy.descriptors's */
 extern PyObject *nature_unread;                     /* rewriter.text.nature's UNREAD */
 extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *most_of_a_packet, *no_bytes, *no_values;
 extern double unit, bounds[MOST_BOUNDS]; /* proxy.load's UNIT, proxy.stats's BUCKETS */

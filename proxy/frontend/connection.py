@@ -18,6 +18,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from proxy.backends.pool import ATTRIBUTES
+from proxy.descriptors import descriptor_of
 from proxy.engine import lease
 from proxy.engine.exchange import Exchange
 from proxy.engine.sinks import Numbered
@@ -26,7 +27,6 @@ from proxy.errors import ProxyError
 from proxy.session.state import Session
 from proxy.wire.attributes import NOTHING, text_at
 from proxy.wire.constants import MAX_PAYLOAD, Command
-from proxy.wire.descriptors import descriptor_of
 from proxy.wire.packets import PacketReader, PacketTooLarge, ProtocolError
 
 if TYPE_CHECKING:

@@ -32,6 +32,7 @@ from proxy.backends.host import HostPool
 from proxy.backends.pool import EXTENDED_METADATA, PoolState
 from proxy.backends.settings import Settings
 from proxy.backends.waiting import Share, Waiting
+from proxy.descriptors import DIRECT
 from proxy.engine.definitions import Definitions, PlansDefinitions
 from proxy.engine.exchange import Exchange
 from proxy.engine.passthrough import Ask, Send
@@ -54,7 +55,6 @@ from proxy.stats import BUCKETS, KindStats, Stats, Use, Visit
 from proxy.wire import replies, row_packets, rows
 from proxy.wire.binary import RowEncoder
 from proxy.wire.column_metadata import Header
-from proxy.wire.descriptors import DIRECT
 from proxy.wire.packets import Ok, PacketReader, ProtocolError
 from proxy.wire.replies import ReplyScanner
 from proxy.wire.rows import ResultReader

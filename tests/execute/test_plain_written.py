@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import uvloop
 
+from proxy.descriptors import DIRECT, descriptor_of
 from proxy.frontend import plain
 from proxy.frontend.client import Client
-from proxy.wire.descriptors import DIRECT, descriptor_of
 from tests.execute.two_worlds import STATEMENTS, Side
 
 pytestmark = pytest.mark.skipif(plain.ask is None, reason="no compiler: the way in C is NOT tested")
