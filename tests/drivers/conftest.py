@@ -50,7 +50,9 @@ class Places:
             connection.close()
         found = []
         for place in (self.direct, self.proxy):
-            what = matrix.description(place, self.ca, self.truststore, client=self.client_program())
+            size = matrix.size_for(client, self.flavour)
+            program = self.client_program()
+            what = matrix.description(place, self.ca, self.truststore, client=program, size=size)
             found.append(matrix.run(client, what, folder))
         return found[0], found[1]
 

@@ -91,7 +91,7 @@ def test_with_its_database(demo: Demo, tools: tuple[str, str]) -> None:
 
 def test_restored_through_a_proxy(start_demo: StartDemo, tools: tuple[str, str]) -> None:
     """Every row of a sharded table goes to its shard by its own id; the tables are dropped and made anew."""
-    filled, empty = start_demo("--shards", "8"), start_demo("--shards", "8", "--empty")
+    filled, empty = start_demo("--shards", "4"), start_demo("--shards", "4", "--empty")
     sql = dump(tools[0], filled, "demo")
     assert b"DROP TABLE IF EXISTS `pins`" in sql
     feed(tools[1], [*address(empty), "demo"], sql)
