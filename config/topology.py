@@ -106,6 +106,14 @@ class Keyspace:
         found = self.columns.shards_in(State.SERVING, closed=closed)
         return found or self.columns.shards_in(State.FROZEN, closed=closed)
 
+    @cached_property
+    def open_by_host(self) -> Mapping[Host, tuple[int, ...]]:
+        """The same by their master."""
+        found: dict[Host, list[int]] = {}
+        for shard in self.open_shards:
+            found.setdefault(self.places[shard][0], []).append(shard)
+        return {host: tuple(shards) for host, shards in found.items()}
+
     def take_over(self, old: Keyspace) -> None:
         """Use what `old`, the same keyspace before a change, has made for its shards, where they are the same
         ones. For one that nobody else knows yet.

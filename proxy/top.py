@@ -214,7 +214,7 @@ def _hosts(live: dict[str, Any], status: dict[str, Any]) -> Table:
     )
     for one in status["hosts"]:
         load = live["hosts"].get(one["host"], {})
-        down = one["failures"] > 0
+        down = one["failures"] > 0 and not one["up"]
         state = "unreachable" if down else load.get("state") or ("up" if one["up"] else "not used yet")
         _add(
             table,

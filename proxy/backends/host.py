@@ -106,6 +106,7 @@ class HostPool:
         "_clock",
         "_connect",
         "_failed_at",
+        "_full",
         "_heard",
         "_kill_at",
         "_kills",
@@ -152,6 +153,7 @@ class HostPool:
         self._look_at = 0.0  # when to look again at a host that could not be connected to
         self._looks = False
         self._failed_at = 0.0  # when that was, the last time
+        self._full = False  # it was for too many connections: it serves those that there are
         self._made_room = 0  # connections that were closed for others since one was opened
         self._heard = 0.0  # when it answered a log-in last
         self._kills = Kills(host, self._connect_apart, limits.connect_timeout, 2 * limits.max_connections)
@@ -186,7 +188,8 @@ class HostPool:
     @property
     def away(self) -> bool:
         """Whether the last attempt to connect failed, and nothing was heard of the host since."""
-        return self.failures > 0 and not self.heard_since(self._failed_at)
+        serves = self._full and self.state.size > 0
+        return self.failures > 0 and not serves and not self.heard_since(self._failed_at)
 
     def wait(
         self,
@@ -458,6 +461,7 @@ class HostPool:
 
     def _failed(self, error: ProxyError) -> None:
         self.failures += 1
+        self._full = bool(error.details.get("full"))
         self.last_error = str(error.details.get("reason", error))
         now = self._failed_at = self.now()
         self._retry_at = now + min(0.1 * 2 ** min(self.failures, 6), 5.0)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from random import choice
-from typing import TYPE_CHECKING, Final
+from random import choice, choices
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from config.topology import Topology
     from proxy.backends import Backends
     from proxy.engine.exchange import Exchange
     from rewriter.plans import Choose, Insert
-
-_TRIES: Final = 20
-"""With half of the hosts away a row meets one of these once in a million times, and its error tells."""
 
 
 def any_open(client: Exchange, plan: Insert) -> Choose:
@@ -23,13 +20,10 @@ def any_open(client: Exchange, plan: Insert) -> Choose:
 
 
 def _choose(backends: Backends, topology: Topology, keyspace: str, shards: Sequence[int]) -> int:
-    """One of the open `shards`, which are not none; one of a host that is known to be away only if a few
-    tries find no other.
-    """
-    host_of = topology.keyspaces[keyspace].host_of
-    for _ in range(_TRIES):
-        shard = choice(shards)
-        host = host_of(shard)
-        if host is None or not backends.away(host):
-            break
-    return shard
+    """One of the open `shards`, which are not none; of a host that is known to be away only if all are."""
+    found, shard = topology.keyspaces[keyspace], choice(shards)
+    host = found.host_of(shard)
+    if host is None or not backends.away(host):
+        return shard
+    left = [mine for other, mine in found.open_by_host.items() if not backends.away(other)]
+    return choice(choices(left, [len(mine) for mine in left])[0]) if left else shard

@@ -49,7 +49,8 @@ int write_to(PyObject *transport, PyObject *descriptor, PyObject *data)
         return 0;
     if (sent == PyBytes_GET_SIZE(data))
         return 1;
-    PyObject *rest = PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + sent, PyBytes_GET_SIZE(data) - sent);
+    PyObject *rest = sent == 0 ? Py_NewRef(data)
+                               : PyBytes_FromStringAndSize(PyBytes_AS_STRING(data) + sent, PyBytes_GET_SIZE(data) - sent);
     const int done = rest != NULL && done_by(PyObject_CallMethodOneArg(transport, name_write, rest));
     Py_XDECREF(rest);
     return done;

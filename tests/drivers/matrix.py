@@ -113,9 +113,9 @@ def sha2_hash(password: str) -> str:
 
 
 def size_for(client: Client, flavour: str) -> int:
-    """Bytes of the checks' large value: more than a packet holds, on one of the two servers, which differs from
-    client to client. That packets are split and joined is the client's business and the proxy's; on the other
-    server a smaller one makes the check cheaper.
+    """Bytes of the checks' large value: more than a packet holds, on one of the two servers, which differs
+    from client to client. That packets are split and joined is the client's business and the proxy's; on the
+    other server a smaller one makes the check cheaper.
     """
     turn = len(client.name) % len(client.flavours)
     return 17 << 20 if client.flavours[turn] == flavour else 1 << 20
