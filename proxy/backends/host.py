@@ -182,7 +182,7 @@ class HostPool:
 
     @property
     def up(self) -> bool:
-        """Whether the host serves: the last attempt to connect succeeded, or it has answered since."""
+        """Whether the host serves: it was connected to, and is not away."""
         return self.opened_total > 0 and not self.away
 
     @property

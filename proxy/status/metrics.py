@@ -286,7 +286,10 @@ def _hosts(hosts: list[Host]) -> Iterator[Metric]:
         (((one["host"],), one["opened"]) for one in hosts),
     )
     yield _of_hosts(
-        "host_up", "1 when the last attempt to connect succeeded, or it has answered since.", hosts, "up"
+        "host_up",
+        "1 when the last attempt to connect succeeded, or it has answered all the same.",
+        hosts,
+        "up",
     )
     yield _of_hosts("host_failures", "Attempts to connect that failed in a row.", hosts, "failures")
     histogram = HistogramMetricFamily(

@@ -98,15 +98,12 @@ async def test_a_look_where_the_pool_is_full(world: World) -> None:
 async def test_a_host_that_answers_is_up(world: World) -> None:
     await idle(world, READ, READ)
     await wait_in_vain(world, WRITE)
-    world.pool.state.all_waiting()
-    before = world.pool.up
-    assert not before, "nothing is known but that it takes no connections"
-    conn = world.pool.state.take(LOGIN, None, READ)
-    assert conn is not None
-    world.tick(0.3)
-    world.pool.release(conn)
-    assert world.pool.up
+    assert world.pool.up, "it takes no more connections, and serves those that there are"
     assert (world.pool.failures, world.pool.trouble) == (1, FULL)
+    while (conn := world.pool.state.take(LOGIN, None, READ)) is not None:
+        world.pool.discard(conn, kill=False)
+    assert world.pool.away, "it serves nobody"
+    assert not world.pool.up
 
 
 async def test_a_refused_account_is_looked_at_though_nobody_needs_it(world: World) -> None:
