@@ -69,12 +69,14 @@ class Starting:
             one.close()
 
     def wait(self) -> None:
-        """Until the status page answers and the server has been tried."""
+        """Until the status page answers and the server has been tried, by the worker that has the page."""
         wait_until(self._tried, "the status page, and a look at the server", 30)
 
     def _tried(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
-        return b"cannot be asked" in self.log.read_bytes() and answers(self.url + "healthz")
+        if b"cannot be asked" not in self.log.read_bytes() or not answers(self.url + "healthz"):
+            return False
+        return "can be used yet" in get(self.url + "readyz")[1]
 
 
 @pytest.fixture(params=[1, 2])
