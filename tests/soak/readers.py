@@ -17,6 +17,7 @@ from tests.differential.runner import Runner
 from tests.differential.world import World
 from tests.integration.raw import Closed, Raw, command, query
 from tests.soak.clients import Client, RawClient, Refused, Traffic, good
+from tests.soak.journal import CLOSED
 from tests.support.servers import LocalServer
 
 MOST_ROWS = 10_000
@@ -47,6 +48,10 @@ class Compared(Client):
         if self.arena is not None:
             self.arena.close()
             self.arena = None
+
+    def recover(self, failed: str) -> None:
+        """A session that could not be begun anew leaves the old one closed."""
+        super().recover(failed if self.arena is not None and self.arena.proxy.open else CLOSED)
 
     def turn(self) -> None:
         number = self.next()
