@@ -45,7 +45,7 @@ class Watchdog:
         journal = self.scene.traffic.journal
         while not journal.problems and not self._stop.wait(0.2):
             long_ago = time.monotonic() - self.overdue
-            for client, (since, text) in list(journal.at_work.items()):
+            for client, (since, text) in dict(journal.at_work).items():  # others write there
                 if since < long_ago:
                     journal.trouble(
                         f"{client} has waited for {self.overdue:g} s\n    {text[:2000]}"
