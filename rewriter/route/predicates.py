@@ -26,6 +26,8 @@ from .scope import Chain, Scope, chain_at
 from .values import ConstantReader, Value
 
 _TEXTS: Final = (STRING, PREFIXED, HEX, VARIABLE)
+_AS_DOUBLES: Final = frozenset({"string", "national", "hex", "bytes"})
+"""Constants that MySQL compares as doubles where they stand in a list with numbers, and it scans."""
 _LEFT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "CASE"})
 _RIGHT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "END", "AS"})
 _SOME: Final = ("OR", "||", "XOR")
@@ -302,7 +304,7 @@ class Conditions:
             constants, nulls = self._constant_list(key, inside)
             if constants is None:
                 return self._texts(chain, ref, key, span, inside)
-            texts = key.rule == "id" and any(one.kind == "string" for one in constants)
+            texts = key.rule == "id" and any(one.kind in _AS_DOUBLES for one in constants)
             rewritten = (key.local or texts) and not nulls  # a text in a list may be compared as a double
             comparison = Comparison(key, tuple(constants), rewritten=rewritten, several=self._folds)
         if self._strict and comparison.may_fail:
