@@ -93,7 +93,8 @@ def test_a_failing_shard(ask: Ask, boards: dict[int, int]) -> None:
         with pytest.raises(pymysql.MySQLError):
             ask(f"SELECT * FROM boards WHERE id = {boards[number]} AND EXP(10000) = 1")
         done += 1
-        return shard(ask, number)["Load"] == "failing"
+        load: str | None = shard(ask, number)["Load"]
+        return load == "failing"
 
     wait_until(failing, "one statement in twenty fails")
     assert shard(ask, number)["Total_errors"] == before + done
