@@ -16,13 +16,12 @@ from typing import Any, Protocol
 
 import structlog
 
-from proxy.backends.settings import LOGIN, LOGIN_STATEMENT, UNKNOWN, Settings
+from proxy.backends.settings import Settings
 from proxy.errors import ProxyError
 from proxy.load import Load
 from proxy.wire.constants import Status
-from proxy.wire.packets import frame
 
-from .collect import Collector
+from .cleaning import PING, Look, reset
 from .connection import BackendConnection
 from .hangs import HangWatch
 from .kills import Kills
@@ -33,11 +32,6 @@ from .waiting import NOBODY, Asker, Waiter
 log = structlog.get_logger("backends")
 
 _IN_TRANS = int(Status.IN_TRANS)
-_AUTOCOMMIT = int(Status.AUTOCOMMIT)
-
-#: A reset leaves the server's own character set, not that of the log-in, so it is set again.
-_PING = frame(b"\x0e")
-_RESET = frame(b"\x1f") + frame(b"\x03" + LOGIN_STATEMENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,31 +66,6 @@ _ROOM = 0.1
 _LOOKS_APART = 12
 
 Spawn = Callable[[Coroutine[Any, Any, None], str], object]
-
-
-class _Look:
-    """Receives the answer to a PING behind a result set, on its way to the pool: MySQL tells in OK packets
-    only that something of the session was changed, by a function in a view for instance.
-    """
-
-    whole = True
-    own = False
-
-    def __init__(self, pool: HostPool) -> None:
-        self._pool = pool
-
-    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
-        return False
-
-    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        """Nothing but the OK."""
-
-    def reply_done(self, conn: BackendConnection) -> None:
-        conn.resetting = False
-        self._pool.release(conn)
-
-    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
-        """It is closed."""
 
 
 class HostPool:
@@ -272,7 +241,7 @@ class HostPool:
             self._spawn(self._reset(conn), f"reset {self.host}")
         elif conn.unread:
             conn.resetting, conn.unread, conn.begun = True, False, self.now()
-            conn.send(_PING, _Look(self))
+            conn.send(PING, Look(self))
             conn.sent = 0.0
         else:
             waiter = state.give(conn, self._clock)
@@ -519,28 +488,9 @@ class HostPool:
         return ProxyError("pool_full", host=host, waiting=len(state.waiting))
 
     async def _reset(self, conn: BackendConnection) -> None:
-        """COM_RESET_CONNECTION, then to the pool; a connection that cannot be reset is closed."""
-        collector = Collector()
-        conn.settings = UNKNOWN
-        try:
-            async with asyncio.timeout(self.limits.connect_timeout):
-                await collector.run(conn, _RESET, sync_packets=1)
-        except (ProxyError, TimeoutError):
-            conn.close()
-            return
-        except Exception:  # a bug must not keep a place in the pool for ever
-            conn.close()
-            raise
-        if collector.ok is None or conn.in_transaction:
-            conn.close()
-            return
-        conn.settings = LOGIN
-        conn.without_autocommit = not conn.scanner.status & _AUTOCOMMIT
-        conn.pinned = conn.for_cursors = conn.unclean = conn.unread = False
-        conn.statements = None
-        conn.resetting = False
-        conn.database = None  # it has one still, but on MariaDB no more its character set and collation
-        self.release(conn)
+        """To the pool, clean; a connection that cannot be reset is closed."""
+        if await reset(conn, self.limits.connect_timeout):
+            self.release(conn)
 
     # -- time
     # -------------------------------------------------------------------------------------------------------
