@@ -109,16 +109,24 @@ static inline digit *only_digit(PyObject *value)
 #endif
 }
 
-/* Add what is not negative. An int is written over like a float. */
+/* Add what is not negative to an int that can be written over, like a float; 0: nothing was done. */
+static inline int add_in_place(PyObject *held, long long value)
+{
+    digit *own = only_digit(held);
+
+    if (own == NULL || value >= PyLong_BASE - (long long)*own)
+        return 0;
+    *own += (digit)value;
+    return 1;
+}
+
+/* Add what is not negative. */
 static inline int add_int(PyObject **slot, long long value)
 {
     int over;
-    digit *own = only_digit(*slot);
 
-    if (own != NULL && value < PyLong_BASE - (long long)*own) {
-        *own += (digit)value;
+    if (add_in_place(*slot, value))
         return 1;
-    }
     const long long before = PyLong_AsLongLongAndOverflow(*slot, &over);
 
     if (!over && before <= LLONG_MAX - value)

@@ -376,12 +376,9 @@ static int is_finished_simply(PyObject *client, PyObject *stats, Counted *counte
 static int add_host(PyObject *hosts, PyObject *host)
 {
     PyObject *times = PyDict_GetItemWithError(hosts, host);
-    digit *own = times == NULL ? NULL : only_digit(times);
 
-    if (own != NULL && *own < PyLong_BASE - 1) {
-        ++*own;
+    if (times != NULL && add_in_place(times, 1))
         return 1;
-    }
     const long long before = times == NULL ? 0 : PyLong_AsLongLong(times);
     if (PyErr_Occurred())
         return 0;

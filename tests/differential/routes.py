@@ -83,8 +83,8 @@ class Routes:
         if form < 0.75 or number < 0 or number >> 63:
             return str(number)
         if self.table.kind is Kind.TIMED and number not in self.table.keys:
-            # beside a row's ID: in a list that has numbers and NULL, too, MySQL compares texts and so on as
-            # DOUBLE, and finds the neighbour when it scans, but not when it takes the key
+            # beside a row's ID: in a list that has numbers, too, a MySQL server compares texts as DOUBLE and
+            # finds the neighbour when it scans, and exactly when it takes the key
             return str(number)
         if form < 0.83:
             return f"'{number}'"

@@ -194,7 +194,7 @@ STEPS = st.one_of(
 
 
 @compiled
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(st.lists(STEPS, max_size=25))
 def test_any_steps(steps: list[Step]) -> None:
     asyncio.run(both(WARM + steps, 2))

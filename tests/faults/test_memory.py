@@ -62,7 +62,7 @@ def test_packets_that_never_end(own: MakeOwn) -> None:
 def test_idle_clients_keep_no_statement(own: MakeOwn) -> None:
     proxy = own({"limits": {"client_memory": "200M"}})
     before = memory(proxy)
-    clients = [proxy.raw() for _ in range(8)]
+    clients = [proxy.raw() for _ in range(12)]
     for client in clients:
         assert client.ask("SELECT LENGTH('" + "x" * (12 * MB) + "')").kind == "rows"
     wait_until(lambda: memory(proxy) - before < 60 * MB, "the statements are let go of")
