@@ -366,6 +366,8 @@ class _Window(NamedTuple):
         offset = 0 if how.offset is None else limit_number(how.offset, values)
         if rows is None or how.aggregates:
             return cls(rows, offset, b"")
+        if rows == 0:  # nothing is to be read, and nothing warned of, wherever it begins
+            offset = 0
         return cls(rows, offset, b"LIMIT %d" % min(rows + offset, MAX_ROWS))
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 RESULTS = ("NULL", "binary", "utf16", "ucs2", "utf32", "latin1", "utf16le")
 
@@ -97,3 +98,26 @@ def test_hosts_that_differ(demo: Demo, own: MakeOwn) -> None:
                 assert client.ask(sql).kind in ("ok", "rows")
         finally:
             cursor.execute("SET GLOBAL sql_mode = %s", (before,))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT data + 0 FROM pins ORDER BY data + 0, id",
+        "SELECT SUM(data + 0) FROM pins",
+        "SELECT data, COUNT(*), SUM(data + 0) FROM pins GROUP BY data",
+        "SELECT data + 0 FROM pins UNION ALL SELECT data + 1 FROM boards",
+        "SELECT p.data + 0 FROM board_has_pins m JOIN pins p ON p.id = m.pin_id ORDER BY p.data + 0",
+    ],
+)
+def test_no_rows_wherever_they_begin(raw: MakeRaw, plain: LocalServer, text: str, flavour: str) -> None:
+    """Nothing is read, so nothing is warned of; but MySQL itself reads a row for LIMIT 0 OFFSET 1."""
+    client = raw()
+    with plain.connect(database="demo") as there, there.cursor() as cursor:
+        for limit in ("LIMIT 0", "LIMIT 0 OFFSET 1", "LIMIT 3, 0"):
+            reply = client.ask(f"{text} {limit}")
+            assert cursor.execute(f"{text} {limit}") == 0
+            assert (reply.kind, reply.rows) == ("rows", []), limit
+            if flavour == "mariadb" or limit == "LIMIT 0":
+                cursor.execute("SELECT @@warning_count")
+                assert cursor.fetchone() == (reply.warnings,), limit
