@@ -27,23 +27,26 @@ import tempfile
 import threading
 import traceback
 import zlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import typer.main
 
 from demo import cluster
 from demo.process import PR_SET_PDEATHSIG
 from demo.proxy import LocalProxy
-from proxy import app, cli, server
+from proxy import cli, server
 from proxy.backends.connection import BackendConnection
-from proxy.catalog.facts import Collations, ask_rest
+from proxy.catalog import facts
+from proxy.catalog.facts import _collations, _pads
 from proxy.planning import child, pool, process
 from proxy.wire.auth import RsaKey
 from tests.support import stacks
 from tests.support.images import ImagedCluster
 from tests.support.template import run_folder
+
+_Found = TypeVar("_Found")
 
 PR_SET_CHILD_SUBREAPER = 36
 #: What a proxy or a demo would import at its start, or with its first client.
@@ -163,30 +166,33 @@ class ForkedPlanner(child.Child):
         self._process = forked(argv, lambda: _planning(argv), sock.fileno())
 
 
-Learn = Callable[[BackendConnection, Collations], Awaitable[None]]
+_Rows = list[list[bytes | None]]
 
 
-def remembered(learn: Learn) -> Learn:
-    """`ask_rest`, which asks once a run, of each kind of server: MariaDB builds tables for a thousand
-    collations then, half a second of CPU time in each server that a test starts.
+async def collations(conn: BackendConnection) -> _Rows:
+    """`facts._collations`, asked once a run of each kind of server."""
+    return await _remembered(conn, "collations", functools.partial(_collations, conn))
+
+
+async def pads(conn: BackendConnection, of: Iterable[tuple[str, str]]) -> dict[bytes, bytes]:
+    """`facts._pads`, asked once a run of each kind of server: MariaDB builds tables for a thousand collations
+    then, half a second of CPU time in each server that a test starts.
     """
+    named = list(of)
+    return await _remembered(conn, f"pads {named}", functools.partial(_pads, conn, named))
 
-    async def known(conn: BackendConnection, collations: Collations) -> None:
-        folder = run_folder()
-        if folder is None:
-            await learn(conn, collations)
-            return
-        path = folder / f"pads-{zlib.crc32(conn.version.encode())}"
-        if path.exists():
-            collations.pads.update(pickle.loads(path.read_bytes()))
-            return
-        before = set(collations.pads)
-        await learn(conn, collations)
+
+async def _remembered(conn: BackendConnection, name: str, ask: Callable[[], Awaitable[_Found]]) -> _Found:
+    folder = run_folder()
+    if folder is None:
+        return await ask()
+    path = folder / f"facts-{zlib.crc32(f'{conn.version} {name}'.encode())}"
+    if not path.exists():
         draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_bytes(pickle.dumps({k: v for k, v in collations.pads.items() if k not in before}))
+        draft.write_bytes(pickle.dumps(await ask()))
         draft.replace(path)
-
-    return known
+    found: _Found = pickle.loads(path.read_bytes())
+    return found
 
 
 def forked(argv: Sequence[str], run: Callable[[], None], *keep: int) -> subprocess.Popen[bytes]:
@@ -313,7 +319,7 @@ def main() -> None:
     key = RsaKey()
     key.warm()  # one for all: to make it takes as long as the rest of a proxy's start
     vars(server)["RsaKey"] = lambda: key
-    vars(app)["ask_rest"] = remembered(ask_rest)
+    vars(facts).update(_collations=collations, _pads=pads)
     vars(cluster)["LocalProxy"] = DemosProxy
     vars(importlib.import_module("demo.run"))["Cluster"] = ImagedCluster
     vars(pool)["Child"] = ForkedPlanner
