@@ -274,6 +274,11 @@ _KINDS = (
     ErrorKind(
         "not_supported_yet", 1235, "42000", "shardgate does not support {what} over shards: {reason}", "{alternative}"
     ),
+    ErrorKind(
+        "own_where", 1235, "42000",
+        "SHOW {what} takes no WHERE: its rows are shardgate's own, and the server that could judge them may be away",
+        "Use LIKE 'pattern', or choose among the rows in the client.",
+    ),
     ErrorKind("unroutable_write", 1105, "HY000", "Cannot tell which shard {what} belongs to: {reason}", "{alternative}"),
     ErrorKind(
         "scatter_denied", 1105, "HY000", "{statement} names no ID, so it would run on all {shards} shards: {reason}",

@@ -34,6 +34,16 @@ _MOST_CODES: Final = 100
 OTHER_CODE: Final = "other"
 _NONE: Final = (0,) * BUCKETS
 
+_OWN_CLASSES: Final = frozenset({"02", "21", "22", "23", "25", "40", "42", "44", "45"})
+"""SQLSTATE classes of what is wrong with a statement or its rows, or goes on between transactions: a host
+that says so is well."""
+_OWN_CODES: Final = frozenset(
+    # of class HY000, which says nothing: no such variable, mixed collations, values that do not fit, NOWAIT …
+    {1093, 1111, 1193, 1210, 1221, 1238, 1265, 1267, 1270, 1271, 1364, 1366, 1390, 1411, 1525, 3572, 3819}
+)
+_LACKING: Final = frozenset({1044, 1049, 1142, 1143, 1146, 1203, 1226, 1227, 1370})
+"""Of class 42 all the same: a host that lacks a database, a table, a right, or takes no more connections."""
+
 
 def bucket_of(seconds: float) -> int:
     """The number of the bucket that a time falls into."""
@@ -53,6 +63,11 @@ def quantile(buckets: Sequence[int], share: float, longest: float, bounds: Seque
             return min(lower + (upper - lower) * (wanted - below) / count, longest)
         below += count
     return 0.0
+
+
+def is_own(code: int, sqlstate: str) -> bool:
+    """Whether a server's error is the statement's own, which says nothing of the server."""
+    return (sqlstate[:2] in _OWN_CLASSES and code not in _LACKING) or code in _OWN_CODES
 
 
 class Counts(NamedTuple):
@@ -83,7 +98,8 @@ class Counts(NamedTuple):
 
 class Load:
     """What one host, or one shard (`keyspace` and `shard`), had to do. `seconds` in all; `buckets`:
-    statements by their time; `waits` for a connection took `waited` seconds in all.
+    statements by their time; `waits` for a connection took `waited` seconds in all. `errors`: not those that
+    are the statements' own.
     """
 
     __slots__ = (

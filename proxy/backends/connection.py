@@ -24,7 +24,7 @@ import structlog
 
 from proxy.backends.settings import FRESH, Settings
 from proxy.errors import ProxyError
-from proxy.load import BUCKETS, UNIT, Load, share
+from proxy.load import BUCKETS, UNIT, Load, is_own, share
 from proxy.wire.constants import MAX_PAYLOAD, Status
 from proxy.wire.packets import (
     FIRST_NUMBER,
@@ -328,6 +328,9 @@ class BackendConnection(asyncio.Protocol):
 
     def _count_error(self) -> int:
         """It failed; so many rows came of it."""
+        err = self.scanner.err
+        if err is not None and is_own(err.code, err.sqlstate):
+            return 0
         self.load.errors += 1
         for load in self.shards if self.shard is None else (self.shard,):
             load.errors += 1

@@ -76,6 +76,15 @@ class _Show:
         """LIKE 'pattern' and WHERE expression, one of which may stand at the end."""
         return self._rest("LIKE"), self._rest("WHERE")
 
+    def like(self, what: str) -> Template | None:
+        """LIKE 'pattern', of what has no WHERE: a server would have to judge it, which may be away just when
+        this is looked at. Raises Refuse.
+        """
+        like, where = self.like_where()
+        if where is not None:
+            raise Refuse("own_where", what=what)
+        return like
+
     def _rest(self, word: str) -> Template | None:
         if not self.words.take(word):
             return None
@@ -117,7 +126,7 @@ def show(statement: Statement) -> Plan | None:
     words.at = 1
     for sequence, variant in _OWN.items():
         if words.take(*sequence):
-            return reader.finished(variant(like=reader.like_where()[0]))
+            return reader.finished(variant(like=reader.like(" ".join(sequence))))
     if words.take("DATABASES") or words.take("SCHEMAS"):
         like, where = reader.like_where()
         return reader.finished(ShowDatabases(like=like, where=where))

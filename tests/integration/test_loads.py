@@ -83,22 +83,50 @@ def test_a_statement_that_still_runs_is_seen(demo: Demo, ask: Ask, boards: dict[
     wait_until(lambda: shard(ask, number)["Running"] == 0, "it is over")
 
 
-def test_a_failing_shard(ask: Ask, boards: dict[int, int]) -> None:
+def test_a_failing_shard(demo: Demo, ask: Ask, boards: dict[int, int], flavour: str) -> None:
     number = sorted(boards)[-2]
     before, done = shard(ask, number)["Total_errors"], 0
+    long = "BENCHMARK(1000000000, SHA2('a', 512)) = 0"
+    limit = "max_statement_time = 0.01" if flavour == "mariadb" else "max_execution_time = 10"
+    with demo.connect() as other, other.cursor() as cursor:
+        cursor.execute(f"SET {limit}")
 
-    def failing() -> bool:
-        """After one more: tests of before may have asked the shard for much in the last seconds."""
-        nonlocal done
-        with pytest.raises(pymysql.MySQLError):
-            ask(f"SELECT * FROM boards WHERE id = {boards[number]} AND EXP(10000) = 1")
-        done += 1
-        load: str | None = shard(ask, number)["Load"]
-        return load == "failing"
+        def failing() -> bool:
+            """After one more: tests of before may have asked the shard for much in the last seconds."""
+            nonlocal done
+            with pytest.raises(pymysql.MySQLError) as caught:
+                cursor.execute(f"SELECT * FROM boards WHERE id = {boards[number]} AND {long}")
+            assert caught.value.args[0] in (1969, 3024)
+            done += 1
+            load: str | None = shard(ask, number)["Load"]
+            return load == "failing"
 
-    wait_until(failing, "one statement in twenty fails")
+        wait_until(failing, "one statement in twenty fails")
     assert shard(ask, number)["Total_errors"] == before + done
     assert ask("SHOW HOT SHARDS")[0]["Load"] == "failing"
+
+
+@pytest.mark.parametrize(
+    ("sql", "code"),
+    [
+        ("SELECT * FROM boards WHERE id = {id} AND EXP(10000) = 1", 1690),
+        ("SELECT nosuch FROM boards WHERE id = {id}", 1054),
+        ("INSERT INTO boards (id, data) VALUES ({id}, '{{}}')", 1062),
+        ("SELECT (SELECT 1 UNION SELECT 2) FROM boards WHERE id = {id}", 1242),
+    ],
+)
+def test_a_statements_own_error_is_no_failure(ask: Ask, boards: dict[int, int], sql: str, code: int) -> None:
+    number, id = sorted(boards.items())[-3]
+    before = shard(ask, number)
+    hosts = {row["Host"]: row["Total_errors"] for row in ask("SHOW POOLS")}
+    for _ in range(3):
+        with pytest.raises(pymysql.MySQLError) as caught:
+            ask(sql.format(id=id))
+        assert caught.value.args[0] == code
+    after = shard(ask, number)
+    assert after["Total"] > before["Total"]
+    assert after["Total_errors"] == before["Total_errors"]
+    assert hosts == {row["Host"]: row["Total_errors"] for row in ask("SHOW POOLS")}
 
 
 def test_rows_of_several_shards(ask: Ask, boards: dict[int, int]) -> None:
@@ -135,3 +163,19 @@ def test_digests_have_quantiles_rows_shards_and_hosts(ask: Ask, boards: dict[int
     times = [float(one[name]) for name in ("P50_ms", "P95_ms", "P99_ms", "Max_ms")]
     assert times == sorted(times)
     assert one["Hosts"]
+
+
+@pytest.mark.one_server
+@pytest.mark.parametrize(
+    "what",
+    [
+        "HOT SHARDS", "POOLS", "PROXY ADVICE", "PROXY CACHES", "PROXY QUERIES", "PROXY SESSIONS",
+        "PROXY STATUS", "PROXY TRANSACTIONS", "SHARDS", "TOPOLOGY",
+    ],
+)  # fmt: skip
+def test_no_where_is_taken_and_ignored(ask: Ask, what: str, flavour: str) -> None:
+    """Who ends all that `SHOW PROXY SESSIONS WHERE User = …` shows would end everybody's."""
+    with pytest.raises(pymysql.MySQLError, match=f"SHOW {what} takes no WHERE") as caught:
+        ask(f"SHOW {what} WHERE nonsense = 1")
+    assert caught.value.args[0] == 1235
+    ask(f"SHOW {what} LIKE 'nothing-is-called-so'")
