@@ -37,6 +37,10 @@ class Kept:
         with suppress(OSError):
             place.replace(place.number, b"\n".join(lines))
 
+    def version(self, number: int) -> int:
+        """What has been put there is numbered."""
+        return self._places[number].number
+
     def get(self, number: int) -> list[Any]:
         """What is there; nothing when the worker has never put anything there, or it cannot be read: a worker
         must be able to begin.

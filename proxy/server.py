@@ -37,6 +37,7 @@ from .kept import Kept, Past
 from .listening import Listening, try_status_address
 from .peers import Peers
 from .shared import Shared
+from .silence import EVERY, Silence
 from .wire.auth import RsaKey
 
 log = structlog.get_logger("proxy")
@@ -94,7 +95,7 @@ def serve(settings: Settings, schema: Schema | None, read_again: Callable[[], Se
                     os.rmdir(directory)
             return status
 
-        return Supervisor(settings, listening, work).run()
+        return Supervisor(settings, listening, work, Silence(kept)).run()
 
 
 def _short_folder() -> str | None:
@@ -178,11 +179,16 @@ class Supervisor:
     """
 
     def __init__(
-        self, settings: Settings, listening: Listening, work: Callable[[int, int, int], int]
+        self,
+        settings: Settings,
+        listening: Listening,
+        work: Callable[[int, int, int], int],
+        silence: Silence,
     ) -> None:
         self._count = settings.workers
         self._listening = listening
         self._work = work
+        self._silence = silence
         self._grace = settings.timeouts.drain + 5
         self._pids: dict[int, tuple[int, float]] = {}  # pid: (worker's number, start)
         self._replaced = 0
@@ -240,7 +246,9 @@ class Supervisor:
             waited: list[int | socket.socket] = [self._woken]
             if handover is not None:
                 waited.append(handover)
-            readable, _, _ = select.select(waited, [], [])
+            readable, _, _ = select.select(waited, [], [], EVERY)
+            if not self._stopping:
+                self._silence.look()
             if handover in readable:
                 self._listening.hand_over()
             if self._woken in readable:
@@ -251,6 +259,7 @@ class Supervisor:
         pid = os.fork()
         if pid:
             self._pids[pid] = (number, time.monotonic())
+            self._silence.begins(number, pid)
             return
         signal.set_wakeup_fd(-1)
         for one in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD):

@@ -155,12 +155,18 @@ def _head(live: dict[str, Any], status: dict[str, Any]) -> RenderableType:
         f"{clients.get('in_transaction', 0)} in a transaction",
         f"{clients.get('waiting', 0)} wait for another topology",
         f"topology version {topology.get('version', '–')}",
-        f"{status['workers']} process{'' if status['workers'] == 1 else 'es'}",
+        _workers(status["workers"], status["workers_wanted"]),
     ]
     reason = status["reason"]
     ready = Text("ready", "green") if status["ready"] else Text(reason or "not ready", "yellow")
     title = Text.assemble("shardgate ", (status["version"], "dim"), "  ", ready)
     return Panel(Group(Text(" · ".join(facts), "dim"), table), title=title, title_align="left")
+
+
+def _workers(answering: int, wanted: int) -> str:
+    if answering < wanted:
+        return f"ONLY {answering} of {wanted} processes answer"
+    return f"{answering} process{'' if answering == 1 else 'es'}"
 
 
 def _add(table: Table, *cells: str | Text, style: str = "") -> None:

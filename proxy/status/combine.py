@@ -31,10 +31,12 @@ _SUMMED: Final = (
 )  # fmt: skip
 
 
-def everyone(own: Snapshot, others: Sequence[Snapshot], silent: Sequence[Snapshot]) -> Snapshot:
-    """`own` and those that answer now, with what is kept of those that do not."""
+def everyone(
+    own: Snapshot, others: Sequence[Snapshot], silent: Sequence[Snapshot], wanted: int = 1
+) -> Snapshot:
+    """`own` and those that answer now, with what is kept of those that do not. There should be `wanted`."""
     together = of_hosts(combine(own, *others, *silent), [own, *others])
-    together["workers"] = 1 + len(others)
+    together["workers"], together["workers_wanted"] = 1 + len(others), wanted
     return together
 
 

@@ -94,6 +94,7 @@ def _plain(name: str, text: str, value: float) -> Metric:
 def _process(taken: Snapshot) -> Iterator[Metric]:
     process = taken["process"]
     yield _plain("workers", "Worker processes that answer.", taken["workers"])
+    yield _plain("workers_wanted", "Worker processes that the settings ask for.", taken["workers_wanted"])
     yield _counter(
         "workers_replaced",
         "Worker processes that have died and were replaced.",

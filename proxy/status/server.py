@@ -126,7 +126,7 @@ class StatusServer:
         if self._peers is None:
             return self.snapshot()
         others, kept = await self._peers.ask_or_look("snapshot", patience=PATIENCE)
-        return everyone(self.snapshot(), others, silent_ones(kept))
+        return everyone(self.snapshot(), others, silent_ones(kept), self._peers.count)
 
     def snapshot(self) -> snapshot.Snapshot:
         """The state of this process now."""

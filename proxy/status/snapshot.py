@@ -234,6 +234,7 @@ class Snapshot(TypedDict):
     draining: bool
     server_version: str
     workers: int  # processes that this is the sum of
+    workers_wanted: int  # and so many there should be
     replaced: int  # workers that have died
     process: Process
     clients: Clients | None
@@ -271,6 +272,7 @@ def take(
         "draining": services is not None and services.clients.draining,
         "server_version": "",
         "workers": 1,
+        "workers_wanted": 1,
         "replaced": services.stats.workers_replaced if services is not None else 0,
         "process": _process(),
         "clients": None,
