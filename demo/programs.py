@@ -114,6 +114,7 @@ LIGHT = (
     "--innodb-buffer-pool-size=128M",
     "--innodb-log-buffer-size=4M",  # MySQL touches all of it at its start
     "--innodb-file-per-table=0",
+    "--innodb-stats-persistent=OFF",  # else rows of a dictionary for each of hundreds of tables
     "--innodb-use-native-aio=0",  # a machine has only so many requests for all servers together
     "--performance-schema=OFF",
     "--skip-name-resolve",
