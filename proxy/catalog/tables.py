@@ -7,7 +7,7 @@ start, after every definition that the proxy runs, and now and then, for those t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -28,11 +28,13 @@ PERIOD = 30.0
 #: So many shards of a keyspace, besides the first and the last, are looked at each time.
 _AT_ONCE = 8
 
+#: Of one shard. MariaDB finds a database at once where it is named by `=`, so several are a UNION.
 _ASK = (
-    "SELECT table_name, column_name, column_type, column_key, extra, is_nullable"
-    " FROM information_schema.columns WHERE table_schema = {database} AND table_name IN ({tables})"
-    " ORDER BY table_name, ordinal_position"
+    "SELECT {number}, table_name, column_name, column_type, column_key, extra, is_nullable,"
+    " ordinal_position FROM information_schema.columns"
+    " WHERE table_schema = {database} AND table_name IN ({tables})"
 )
+_IN_ORDER = " ORDER BY 1, 2, 8"
 
 _LIST = (
     "SELECT table_name FROM information_schema.tables"
@@ -144,7 +146,10 @@ async def _keyspace(
     if keyspace.sharded:
         shards = sorted({keyspace.all_shards[0], keyspace.all_shards[-1]}) if keyspace.all_shards else ()
     shards = tuple(shards)
-    seen = [await _shard(keyspace, shard, tables, backends) for shard in shards]
+    found_on = {}
+    for host, some in _by_host(keyspace, shards).items():
+        found_on.update(await _shards(keyspace, host, some, tables, backends))
+    seen = [found_on.get(shard, {}) for shard in shards]
     every = {**dict(zip(shards, seen, strict=True)), **await _between(keyspace, tables, backends, turn)}
     _compare(keyspace, tables, every, names, problems)
     found: dict[Table, tuple[Column, ...]] = {}
@@ -164,9 +169,18 @@ async def _between(
     shards = keyspace.all_shards[1:-1] if keyspace.sharded else ()
     begin = turn * _AT_ONCE % max(len(shards), 1)
     found: dict[int | None, Mapping[str, list[Column]]] = {}
-    with suppress(ProxyError):  # of a host that does not answer the log says more
-        for shard in (*shards[begin:], *shards[:begin])[:_AT_ONCE]:
-            found[shard] = await _shard(keyspace, shard, tables, backends)
+    for host, some in _by_host(keyspace, (*shards[begin:], *shards[:begin])[:_AT_ONCE]).items():
+        with suppress(ProxyError):  # of a host that does not answer the log says more
+            found.update(await _shards(keyspace, host, some, tables, backends))
+    return found
+
+
+def _by_host(keyspace: Keyspace, shards: Iterable[int | None]) -> dict[str, list[int | None]]:
+    found: dict[str, list[int | None]] = {}
+    for shard in shards:
+        host = keyspace.host_of(shard)
+        if host is not None:
+            found.setdefault(host, []).append(shard)
     return found
 
 
@@ -206,22 +220,26 @@ def _where(keyspace: Keyspace, shard: int | None) -> str:
     return f"{shown} ({keyspace.database_of(shard).decode()}) on {keyspace.host_of(shard)}"
 
 
-async def _shard(
-    keyspace: Keyspace, shard: int | None, tables: list[Table], backends: Backends
-) -> Mapping[str, list[Column]]:
-    host = keyspace.host_of(shard)
-    if host is None:
-        return {}
-    sql = _ASK.format(
-        database=text_literal(keyspace.database_of(shard).decode()),
-        tables=", ".join(text_literal(table.name) for table in tables),
-    )
-    rows = await _asked(host, sql, backends)
+async def _shards(
+    keyspace: Keyspace, host: str, shards: Sequence[int | None], tables: list[Table], backends: Backends
+) -> dict[int | None, Mapping[str, list[Column]]]:
+    """The columns of the tables of each of these shards, which are on the host."""
+    names = ", ".join(text_literal(table.name) for table in tables)
+    databases = [text_literal(keyspace.database_of(shard)) for shard in shards]
+    parts = [_ASK.format(number=at, database=one, tables=names) for at, one in enumerate(databases)]
+    rows: list[list[list[str]]] = [[] for _ in shards]
+    for number, *row in await _asked(host, " UNION ALL ".join(parts) + _IN_ORDER, backends):
+        rows[int(number)].append(row)
+    return {shard: _columns(some) for shard, some in zip(shards, rows, strict=True)}
+
+
+def _columns(rows: list[list[str]]) -> Mapping[str, list[Column]]:
+    """Of one shard, by table."""
     keys: dict[str, int] = {}
     for table, _, _, key, *_ in rows:
         keys[table] = keys.get(table, 0) + (key == "PRI")
     found: dict[str, list[Column]] = {}
-    for table, name, type_, key, extra, nullable in rows:
+    for table, name, type_, key, extra, nullable, _ in rows:
         if "INVISIBLE" in extra.upper():
             continue
         definition = type_ + (" NOT NULL" if nullable == "NO" else "")

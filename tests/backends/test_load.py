@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from config.load import load_topology
-from proxy.load import BOUNDS, BUCKETS, OTHER_CODE, WINDOW, Load, Loads, bucket_of, missed, quantile
+from proxy.load import BOUNDS, BUCKETS, OTHER_CODE, WINDOW, Load, Loads, bucket_of, is_own, missed, quantile
 from tests.backends.fakes import FakeOwner, connection
 from tests.status.conftest import DOCUMENT
 from tests.wire.streams import Err, Ok, reply_packets
@@ -134,10 +134,14 @@ def test_replies_are_counted_for_host_and_shard() -> None:
     assert shard.seconds + other.seconds == pytest.approx(owner.load.seconds)
     conn.ask(b"Q", Anybody())
     conn.data_received(b"".join(reply_packets([Err(1054, "no")])))
-    assert (owner.load.count, owner.load.errors, shard.count) == (3, 1, 2)
+    assert (owner.load.count, owner.load.errors, shard.count) == (3, 0, 2)
+    conn.ask(b"Q", Anybody())
+    conn.shard = shard
+    conn.data_received(b"".join(reply_packets([Err(1030, "the disk")])))
+    assert (owner.load.count, owner.load.errors, shard.count, shard.errors) == (4, 1, 3, 1)
     conn.send(b"\x01\0\0\0\x0e", Anybody(own=True))
     conn.data_received(ok())
-    assert owner.load.count == 3
+    assert owner.load.count == 4
 
 
 def test_a_statement_that_is_given_up_is_an_error() -> None:
@@ -153,3 +157,26 @@ def test_a_statement_that_is_given_up_is_an_error() -> None:
     conn.close()
     conn.close()
     assert (owner.load.count, owner.load.errors) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("code", "sqlstate", "own"),
+    [
+        (1062, "23000", True),  # a duplicate key
+        (1064, "42000", True),
+        (1054, "42S22", True),
+        (1366, "HY000", True),
+        (1690, "22003", True),
+        (1213, "40001", True),
+        (1644, "45000", True),
+        (1146, "42S02", False),  # the shard lacks a table
+        (1142, "42000", False),  # and the account a right
+        (1030, "HY000", False),
+        (1205, "HY000", False),
+        (1290, "HY000", False),
+        (1969, "70100", False),
+        (2013, "HY000", False),
+    ],
+)
+def test_whose_an_error_is(code: int, sqlstate: str, own: bool) -> None:
+    assert is_own(code, sqlstate) is own
