@@ -137,7 +137,7 @@ def test_replies_are_counted_for_host_and_shard() -> None:
     assert (owner.load.count, owner.load.errors, shard.count) == (3, 0, 2)
     conn.ask(b"Q", Anybody())
     conn.shard = shard
-    conn.data_received(b"".join(reply_packets([Err(1030, "the disk")])))
+    conn.data_received(b"".join(reply_packets([Err(1146, "a table")])))
     assert (owner.load.count, owner.load.errors, shard.count, shard.errors) == (4, 1, 3, 1)
     conn.send(b"\x01\0\0\0\x0e", Anybody(own=True))
     conn.data_received(ok())
