@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 
 class AtWork(Protocol):
-    """A command at work. `kind`: of its plan; `sql`: b"" where it is no COM_QUERY. `host` and `shard`, or
-    `visits`: where it has been; `first` and `last`: from when to when (monotonic); `queued`: seconds that it
-    has waited for connections; `missed`: where it was to go and never came. `reading`: a text and the
-    settings that it was read with, if it was with others than the session's: a prepared statement's.
+    """A command at work. `kind`: of its plan; `sql`: b"" where it has no text, and `code` tells what it is,
+    see `Command`. `host` and `shard`, or `visits`: where it has been; `first` and `last`: from when to when
+    (monotonic); `queued`: seconds that it has waited for connections; `missed`: where it was to go and never
+    came. `reading`: a text and the settings that it was read with, if it was with others than the session's:
+    a prepared statement's.
     """
 
+    code: int
     first: float
     host: str | None
     kind: str

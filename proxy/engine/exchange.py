@@ -18,6 +18,7 @@ from proxy.engine.problems import NOTED
 from proxy.errors import ProxyError
 from proxy.stats import Visit
 from proxy.wire.attributes import NOTHING
+from proxy.wire.constants import Command
 from proxy.wire.packets import Err, Ok, err_packet, ok_packet, tracked_ok_packet
 
 from .failures import lost_with, missed, note_error
@@ -72,6 +73,7 @@ class Exchange(ABC):
         "begun",
         "below",
         "closed",
+        "code",
         "descriptor",
         "first",
         "host",
@@ -136,6 +138,7 @@ class Exchange(ABC):
             services.slow_after
         )  # seconds from which on a command is looked at when it is over
         self.kind = ""  # kind of plan at work, for the metrics
+        self.code: int = Command.CONNECT  # of the last command that was no COM_QUERY; at first the log-in
         self.plan: Plan | None = None  # of the statement at work
         self.sql = b""
         self.reading: tuple[bytes, Env] | None = None  # a prepared text, and the settings it was read with

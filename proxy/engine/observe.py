@@ -10,6 +10,7 @@ import structlog
 from proxy.session.counters import counter_of
 from proxy.stats import Visit
 from proxy.wire.charsets import NOT_ASCII
+from proxy.wire.constants import command_name
 from rewriter.env import Env
 from rewriter.fingerprint import digest, first_word
 from rewriter.plans.builtins import SetVariables
@@ -107,8 +108,15 @@ def _log_slow(client: AtWork, outcome: str, seconds: float) -> None:
         hosts=hosts,
         shards=shards[:_SHARDS],
         shard_count=len(shards),
-        digest=shown(client),
+        digest=_told(client),
     )
+
+
+def _told(client: AtWork) -> str:
+    """The digest; of a command without a text its name."""
+    if client.kind == "command" and not client.sql:
+        return command_name(client.code)
+    return shown(client)
 
 
 def places(client: AtWork) -> tuple[list[str], list[str]]:

@@ -18,7 +18,7 @@ from proxy.local.reset import reset_connection
 from proxy.local.use import use_database
 from proxy.local.whole_server import debug, process_info, refresh
 from proxy.session.outcome import RESULT_SET, Outcome
-from proxy.wire.constants import Command
+from proxy.wire.constants import Command, command_name
 from proxy.wire.packets import ProtocolError, eof_packet, frame, read_nul_bytes
 
 if TYPE_CHECKING:
@@ -32,8 +32,7 @@ def run_command(client: ClientConnection, payload: bytes) -> None:
     code = payload[0]
     handler = _COMMANDS.get(code)
     if handler is None:
-        name = Command(code).name if code in Command._value2member_map_ else f"0x{code:02x}"
-        raise ProxyError("unknown_command", command=f"COM_{name}" if not name.startswith("0x") else name)
+        raise ProxyError("unknown_command", command=command_name(code))
     handler(client, payload)
 
 

@@ -341,6 +341,7 @@ class ClientConnection(Exchange, asyncio.Protocol):
                 self.query(payload[1:])
             return
         self.kind = "command"
+        self.code = payload[0] if payload else 0
         self.sql = b""
         self._run(partial(self.command, payload))
 

@@ -110,6 +110,15 @@ class Command(IntEnum):
     STMT_BULK_EXECUTE = 0xFA  # MariaDB's alone
 
 
+def command_name(code: int) -> str:
+    """A command's name as MySQL's documents have it; its number where it has none.
+
+    >>> command_name(0x0E), command_name(0x77)
+    ('COM_PING', '0x77')
+    """
+    return f"COM_{Command(code).name}" if code in Command._value2member_map_ else f"0x{code:02x}"
+
+
 class ColumnType(IntEnum):
     """Wire types of result columns."""
 

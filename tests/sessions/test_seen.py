@@ -10,7 +10,7 @@ import pytest
 from tests.integration.binary import Binary
 from tests.integration.fixtures import MakeOwn, shard_of
 from tests.integration.own import OwnProxy, moved
-from tests.integration.raw import Raw, query
+from tests.integration.raw import INIT_DB, RESET_CONNECTION, Raw, query
 from tests.support.demo import Demo
 from tests.support.waiting import wait_until
 
@@ -246,3 +246,16 @@ def test_of_a_long_statement_the_beginning_is_told(proxy: OwnProxy) -> None:
     found = slow(proxy, "AS long")["digest"]
     assert found.startswith("SELECT SLEEP(?) AS long, ?+?+")
     assert len(found) <= 500
+
+
+def test_commands_without_a_text_have_their_names(proxy: OwnProxy) -> None:
+    client = proxy.raw()
+    client.ping()
+    client.do(INIT_DB, b"demo")
+    client.do(RESET_CONNECTION)
+    assert client.do(0x77).code == 1047
+    client.ask("SELECT 1 AS done")
+    assert slow(proxy, "AS done")["plan"] != "command"
+    lines = [json.loads(line) for line in proxy.log.read_text().splitlines() if '"slow statement"' in line]
+    found = [line["digest"] for line in lines if line["client"] == client.id and line["plan"] == "command"]
+    assert found == ["COM_CONNECT", "COM_PING", "COM_INIT_DB", "COM_RESET_CONNECTION", "0x77"]
