@@ -39,7 +39,7 @@ from .backends.host import HostLimits, HostPool
 from .backends.own import own_connection
 from .certificates import CertificateStore
 from .compiled import COMPILED
-from .errors import ProxyError
+from .errors import ProxyError, told_to_operators
 from .in_use import Agreement, InUse
 from .kept import Past
 from .listening import Door, serve_clients
@@ -445,7 +445,7 @@ class Worker:
                     async with own_connection(backends, host) as conn:
                         return await ask(conn)
                 except ProxyError as error:
-                    self._trouble = str(error)
+                    self._trouble = told_to_operators(error)
                     if first:
                         log.warning(
                             "a server cannot be asked for its version and settings",
@@ -466,7 +466,7 @@ class Worker:
                     await ask_rest(conn, services.collations)
                 return
             except ProxyError as error:
-                log.warning("not all facts from this server", host=host, reason=str(error))
+                log.warning("not all facts from this server", host=host, reason=told_to_operators(error))
 
     async def _look_at_tables(self, services: Services) -> None:
         """Those of hosts that do not answer now are looked at later."""

@@ -127,6 +127,13 @@ def error_lines(name: str, arguments: Mapping[str, Any]) -> list[str]:
     return [f"{error.code} ({error.sqlstate}): {text}", *([remedy] if remedy else [])]
 
 
+def told_to_operators(error: ProxyError) -> str:
+    """What the status page and the log say of it, as part of a sentence: "try again, and see the status page"
+    is for clients.
+    """
+    return (error.text if error.kind.name == "host_unreachable" else str(error)).rstrip(".")
+
+
 def _ended(text: str) -> str:
     """The text as a sentence that another may follow."""
     return text if text.endswith((".", ":", "?", "!")) else f"{text}."

@@ -58,15 +58,24 @@ class Peers:
                 os.unlink(self._path(self.number))
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        what, asker = "", 0
         try:
             request = json.loads(await reader.readline())
-            answer = self.handlers[request.pop("ask")](request)
+            what, asker = request.pop("ask"), request.pop("pid", 0)
+            answer = self.handlers[what](request)
             if isawaitable(answer):
                 answer = await answer
             writer.write(json.dumps(answer).encode() + b"\n")
-            await writer.drain()
+            try:
+                await writer.drain()
+            except ConnectionError:  # the line has this worker's own pid, as all lines have
+                reason = "it waits no longer, or has ended"
+                log.warning(
+                    "a worker answers another one too late", question=what, asked_by=asker, reason=reason
+                )
         except (OSError, ValueError, KeyError) as error:
-            log.warning("a worker's question failed", reason=repr(error))
+            reason = f"{type(error).__name__}: {error}"
+            log.warning("a worker cannot answer another one", question=what, asked_by=asker, reason=reason)
         finally:
             writer.close()
 
@@ -78,7 +87,7 @@ class Peers:
             async with asyncio.timeout(patience):
                 reader, writer = await asyncio.open_unix_connection(self._path(number), limit=_LINE)
                 try:
-                    writer.write(json.dumps({"ask": what, **details}).encode() + b"\n")
+                    writer.write(json.dumps({"ask": what, "pid": os.getpid(), **details}).encode() + b"\n")
                     line = await reader.readline()
                 finally:
                     writer.close()

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from proxy.backends.refusals import AccountRefused
 from proxy.engine.handed_on import statements as statements_kept
 from proxy.engine.seen import NOTHING, hosts_seen, queries_seen
+from proxy.errors import ProxyError, told_to_operators
 from proxy.kept import Kept, Past
 from proxy.peers import Peers
 from proxy.stats import BUCKETS
@@ -92,6 +94,13 @@ def test_why_not_ready(services: Any, draining: bool, ready: bool, word: str) ->
     services.clients.draining = draining
     assert word in why_not_ready(services, ready)
     assert bool(why_not_ready(services, ready)) is not ready
+
+
+def test_what_operators_are_told_ends_without_a_point() -> None:
+    away = ProxyError("host_unreachable", host=FIRST, reason="Connection refused")
+    assert told_to_operators(away) == f"Can't connect to MySQL server {FIRST}: Connection refused"
+    refused = AccountRefused(FIRST, "shardgate", "Access denied", own=True)
+    assert told_to_operators(refused).endswith("shows the operator what is missing")
 
 
 def test_why_not_ready_at_the_start() -> None:

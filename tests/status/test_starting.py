@@ -95,7 +95,10 @@ def test_it_is_alive_but_not_ready_and_can_be_stopped(starting: Starting) -> Non
     assert (status, json.loads(text)["status"]) == (503, "not ready")
     assert "no server of the topology can be used yet" in json.loads(text)["reason"]
     assert "Can't connect" in json.loads(text)["reason"]
-    assert get(starting.url)[0] == 200
+    status, page = get(starting.url)
+    assert status == 200
+    assert "Connection refused.</p>" in page
+    assert "status page" not in json.loads(text)["reason"] + page  # this is the one
     assert "shardgate_ready 0.0" in get(starting.url + "metrics")[1]
     with socket.socket() as client:
         assert client.connect_ex(("127.0.0.1", starting.port)) != 0
