@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
@@ -145,7 +146,7 @@ class Exporter:
             try:
                 status, answer, wanted = await self._post(body)
             except (TimeoutError, aiohttp.ClientError, OSError) as error:
-                reason = str(error) or type(error).__name__
+                reason = _why(error, self._settings.timeout)
             else:
                 if status // 100 == 2:
                     self._arrived(count, answer)
@@ -190,6 +191,23 @@ class Exporter:
         if not self._failing:
             self._failing = True
             log.warning("traces cannot be exported", endpoint=self._shown, reason=reason)
+
+
+def _why(error: Exception, patience: float) -> str:
+    """Why a request got no answer, within so many seconds: of a collector out of reach its address, and the
+    system's words.
+    """
+    if isinstance(error, TimeoutError):
+        return f"no answer within {patience:g} s"
+    if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
+        return str(error)
+    if not isinstance(error, aiohttp.ClientConnectorError):
+        return str(error) or type(error).__name__
+    cause = error.os_error
+    known = cause.errno is not None and cause.errno > 0  # a resolver's numbers are none of the system's
+    why = os.strerror(cause.errno or 0) if known else cause.strerror or str(cause)
+    host = f"[{error.host}]" if ":" in error.host else error.host
+    return f"{host}:{error.port}: {why}"
 
 
 def _refused(answer: bytes) -> int:

@@ -8,8 +8,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from config.tracing import Tracing
+from demo.process import reserve_port
 from proxy.tracing.export import Exporter
 from proxy.tracing.spans import Call, Trace
 from tests.support.waiting import async_wait_until
@@ -75,3 +77,25 @@ async def test_hostile_answers(answer: bytes, outcome: str) -> None:
     assert sum(exporter.counts.values()) == 2
     assert exporter.counts[outcome or "dropped"] == 2
     assert not raised
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_why_a_collector_is_out_of_reach(hangs: bool) -> None:
+    """In the system's words: what the client's library says of itself is nobody's business."""
+
+    def spawn(work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        return asyncio.ensure_future(work)
+
+    with reserve_port(0) as nobody, capture_logs() as logs:
+        if hangs:
+            nobody.listen()
+        address = f"127.0.0.1:{nobody.getsockname()[1]}"
+        settings = {"endpoint": f"http://{address}", "interval": "10ms", "timeout": "100ms"}
+        exporter = Exporter(Tracing.model_validate(settings), spawn, {}, "1")
+        trace = Trace(exporter.put, None, hands_on=True)
+        trace.called(Call(trace, trace.new(), "SELECT", 0, 1, "h:1", "mysql", (), 0, 1, True))
+        exporter.tick()
+        await async_wait_until(lambda: bool(logs), "a line")
+        await exporter.stop()
+    (line,) = logs
+    assert line["reason"] == ("no answer within 0.1 s" if hangs else f"{address}: Connection refused")
