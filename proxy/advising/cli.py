@@ -15,18 +15,29 @@ from rich.progress import Progress, SpinnerColumn, TextColumn
 from rich.text import Text
 
 from config.flavour import flavour_of
+from proxy.errors import error_lines
 from proxy.offline import DEFAULT, ConfigOption, SchemaOption, TopologyOption, fail, loaded, only_sharded
+from proxy.printable import printable
 
 from .entries import Notes
 from .lines import Lines
 from .logs import Format, entries, format_of
-from .words import size
+from .words import count, size
 
 if TYPE_CHECKING:
+    from .report import About
     from .tally import Tally
 
 _NOT_A_TERMINAL = 100
 """Columns of what is not printed on one."""
+
+_NO_SQL = 0.9
+"""What is taken for SQL, as for nothing else, is none when more of its statements than this part are syntax
+errors.
+"""
+
+_LONGEST = 150
+"""Characters of an error, which may quote what it is about."""
 
 _EACH = 2000
 """So many statements between two looks at the clock of the progress."""
@@ -96,13 +107,9 @@ def advise(
         lines.size,
         notes.version,
     )
-    if not tally.statements:
-        told = "".join(f"\n  not looked at: {what}: {number:,}" for what, number in skipped.items())
-        raise fail(
-            f"there is no statement in {log}, read as {about.format} ({size(lines.size)}): "
-            f"give --format if it is something else{told}",
-            1,
-        )
+    no_sql = kind is Format.SQL and tally.unread > tally.statements * _NO_SQL
+    if no_sql or not tally.statements:
+        raise fail(_useless(log, about, tally, skipped), 1)
     found = findings(tally)
     if as_json:
         typer.echo(json.dumps(document(about, tally, found, skipped), indent=2, ensure_ascii=False))
@@ -112,6 +119,22 @@ def advise(
     console = Console(highlight=False, width=width)
     for line in Report(width, limit, everything=everything).lines(about, tally, found, skipped):
         console.print(Text(line.text, style=line.style), soft_wrap=True)
+
+
+def _useless(log: Path, about: About, tally: Tally, skipped: dict[str, int]) -> str:
+    """What is said of a log that tells nothing."""
+    read = f"read as {about.format} ({size(about.size)})"
+    hint = "give --format if it is something else"
+    if not tally.statements:
+        told = "".join(f"\n  not looked at: {what}: {number:,}" for what, number in skipped.items())
+        return f"there is no statement in {log}, {read}: {hint}{told}"
+    first = next((one.cost.error for one in tally.kinds.values() if one.unread), None)
+    why = "" if first is None else "\n  " + printable(error_lines(first.name, first.arguments)[0])[:_LONGEST]
+    found = count(tally.statements, "piece")
+    good = tally.statements - tally.unread
+    return (
+        f"{log} is no log of statements: {read}, {good or 'none'} of {found} can be understood; {hint}{why}"
+    )
 
 
 def _read(tally: Tally, lines: Lines, kind: Format, notes: Notes) -> None:

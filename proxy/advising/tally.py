@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from config.flavour import Flavour
+from proxy.errors import REGISTRY
 from rewriter.advice.cost import RANK, Cost, Way, cost_of
 from rewriter.advice.samples import Cut, filled, into_of, of_digest
 from rewriter.env import Env
@@ -24,6 +25,8 @@ from .entries import CUT_SHORT, Entry, Notes
 
 MAX_KINDS: Final = 20_000
 """So many kinds of statements are kept."""
+
+_SYNTAX: Final = 1064
 
 MAX_KNOWN: Final = 1 << 26
 """So many bytes of fingerprints are known by their kinds, before they are looked up anew."""
@@ -64,6 +67,12 @@ class Counted:
         return self.reached / self.measured if self.measured else 0.0
 
     @property
+    def unread(self) -> bool:
+        """Whether it is a syntax error, which may be because it is no SQL at all."""
+        error = self.cost.error
+        return error is not None and REGISTRY[error.name].code == _SYNTAX
+
+    @property
     def work(self) -> float:
         """How many times shards are read or written, by all executions."""
         return self.shards * self.count
@@ -85,6 +94,7 @@ class Tally:
         self.forgotten: Counter[Way] = Counter()
         self.forgotten_kinds: Counter[Way] = Counter()
         self.statements = 0
+        self.unread = 0  # of these, such as are `Counted.unread`
         self._env = env
         self._renamed = renamed
         self._notes = notes
@@ -183,6 +193,8 @@ class Tally:
 
     def _count(self, counted: Counted, entry: Entry) -> None:
         self.statements += entry.times
+        if counted.unread:
+            self.unread += entry.times
         counted.count += entry.times
         if entry.seconds is not None:
             counted.timed += entry.times

@@ -127,6 +127,21 @@ def test_what_cannot_be_read_is_said(config: Path, tmp_path: Path) -> None:
     assert "not looked at: lines that are none of this format's: 1" in shown
 
 
+def test_what_is_no_log_is_no_sql_either(config: Path, tmp_path: Path) -> None:
+    """It was one report of refused statements, and exit status 0."""
+    file = tmp_path / "proxy.log"
+    file.write_text('{"event": "serving", "pid": 1}\n{"event": "slow statement", "digest": "SELECT ?"}\n')
+    for shown in (run(config, str(file), status=1), run(config, str(file), "--json", status=1)):
+        assert "proxy.log is no log of statements: read as SQL (81 B), none of 1 piece can be" in shown
+        assert "give --format if it is something else\n  1064 (42000)" in shown
+    file.write_bytes(Path("/bin/sh").read_bytes())
+    assert "is no log of statements" in run(config, str(file), status=1)
+    file.write_text("SELECT 1; " + "what is this?; " * 12)
+    assert "1 of 13 pieces can be understood" in run(config, str(file), status=1)
+    file.write_text("SELECT 1; what is this?;")
+    assert "1064 (42000)" in run(config, str(file))  # a typing error among statements
+
+
 def test_what_is_in_zookeeper_is_asked_for(config: Path, tmp_path: Path) -> None:
     text = config.read_text().replace(
         "topology: {file: topology.json}",
