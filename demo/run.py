@@ -81,7 +81,7 @@ def run(options: DemoOptions) -> int:
     """Run a demo until it is told to stop; the exit status: 0, or 1 after saying what went wrong."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     signals = _Signals()
-    if isinstance(sys.stdout, io.TextIOWrapper):
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
         sys.stdout.reconfigure(errors="replace")  # a terminal without × and ✓ is no reason to fail
     steps = Steps(Console(), signals.check)
     signals.install()

@@ -30,7 +30,7 @@ def get(config: ConfigOption = CONFIG) -> None:
     from fleet.command import schema_text, with_open_store
 
     def work(settings: Settings, store: Store) -> None:
-        typer.echo(schema_text(settings, store).decode(errors="replace"), nl=False)
+        typer.echo(schema_text(settings, store).decode(errors="replace").encode(), nl=False)
 
     with_open_store(config, work)
 

@@ -39,7 +39,7 @@ def get(config: ConfigOption = CONFIG) -> None:
     from fleet.command import with_open_store
 
     def work(settings: Settings, store: Store) -> None:
-        typer.echo(_stored(store).decode(), nl=False)
+        typer.echo(_stored(store), nl=False)
 
     with_open_store(config, work)
 

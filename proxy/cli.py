@@ -30,7 +30,7 @@ from fleet.topology_cli import app as topology_app
 
 from .advising.cli import advise
 from .offline import DEFAULT, ConfigOption, SchemaOption, TopologyOption, fail, loaded, only_sharded
-from .printable import printable, printable_lines
+from .printable import printable, printable_lines, simplify
 
 app = typer.Typer(
     name="shardgate",
@@ -49,6 +49,7 @@ _MOMENT = 0.2
 
 def main() -> None:
     """Entry point of the command."""
+    simplify(sys.stdout)
     app()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import io
 import os
 import sys
 
@@ -25,6 +26,8 @@ async def run_changes(fleet: Fleet, wanted: Wanted) -> int:
     for name in wanted.tables:
         if name.rpartition(".")[2] not in known and not whole:
             raise Refused(f"--table {name}: is not in the schema")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="strict")  # JSON is, whatever the terminal
     try:
         await Following(fleet, wanted, _print).run()
     except BrokenPipeError:

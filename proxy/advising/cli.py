@@ -112,7 +112,8 @@ def advise(
         raise fail(_useless(log, about, tally, skipped), 1)
     found = findings(tally)
     if as_json:
-        typer.echo(json.dumps(document(about, tally, found, skipped), indent=2, ensure_ascii=False))
+        text = json.dumps(document(about, tally, found, skipped), indent=2, ensure_ascii=False)
+        typer.echo(text.encode(errors="replace"))  # UTF-8, as JSON is, whatever the terminal's is
         return
     terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size().columns if terminal else _NOT_A_TERMINAL
