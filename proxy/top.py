@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import signal
+import threading
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from http.client import HTTPException
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.client import BadStatusLine, HTTPException, RemoteDisconnected
 from typing import Any, Final
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, RenderableType
 from rich.live import Live
 from rich.panel import Panel
-from rich.table import Table
 from rich.text import Text
 
+from .keys import Keys
 from .printable import all_printable, printable
+from .screen import screen
 
 _TIMEOUT: Final = 5.0
 """Seconds without a byte."""
@@ -24,10 +27,7 @@ _PATIENCE: Final = 15.0
 """Seconds for a whole page."""
 _LARGEST: Final = 64 << 20
 """Bytes of a page: those of the largest fleets have a few MB."""
-_BARS: Final = "▁▂▃▄▅▆▇█"
-_STYLES: Final = {"failing": "bold red", "slow": "bold yellow", "": ""}
-_WIDTH: Final = 60
-"""So many of the last samples are drawn: two minutes."""
+_ENDS: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 class TopError(Exception):
@@ -41,11 +41,14 @@ def fetch(url: str) -> dict[str, Any]:
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
             found = json.loads(_whole(answer))
-    except (OSError, ValueError, HTTPException, RecursionError) as error:
-        reason = printable(str(getattr(error, "reason", None) or error))
-        raise TopError(
-            f"{url} does not answer: {reason}. Is the proxy up, and is this its status.listen?"
-        ) from None
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
+        raise _not_ours(url) from None
+    except BadStatusLine as error:
+        if isinstance(error, RemoteDisconnected):
+            raise _silent(url, error) from None
+        raise _no_page(url, str(error)) from None
+    except (OSError, ValueError, HTTPException) as error:
+        raise _silent(url, error) from None
     if not isinstance(found, dict):
         raise _not_ours(url)
     return all_printable(found)  # type: ignore[no-any-return]
@@ -66,6 +69,21 @@ def _whole(answer: Any) -> bytes:
     return b"".join(pieces)
 
 
+def _silent(url: str, error: Exception) -> TopError:
+    cause = getattr(error, "reason", None) or error
+    why = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(cause)
+    return TopError(
+        f"{url} does not answer: {printable(why)}. Is the proxy up, and is this its status.listen?"
+    )
+
+
+def _no_page(url: str, line: str) -> TopError:
+    """Of what answers there, and not as web servers do: it begins with that line."""
+    mysql = line[2:4] == "\0\0" and line[4:5] in ("\n", "\xff")  # the first packet: a greeting, or an error
+    who = "a MySQL server or proxy answers there" if mysql else "what answers there does not speak HTTP"
+    return TopError(f"{url} is no status page: {who}. The page's address is status.listen in the settings")
+
+
 def _not_ours(url: str) -> TopError:
     return TopError(f"{url} is not the status page of a shardgate, or of one of another version")
 
@@ -79,203 +97,77 @@ def news(base: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return live, status
 
 
-def _look(console: Console, base: str) -> RenderableType:
+def _look(console: Console, base: str, hint: str = "") -> RenderableType:
     """What is shown of now. Raises TopError."""
     live, status = news(base)
     try:
-        return screen(live, status, console.height)
+        return screen(live, status, console.height, console.width, hint)
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError):
         raise _not_ours(base) from None
 
 
 def watch(console: Console, base: str, interval: float, *, once: bool = False) -> None:
-    """Show it until Ctrl-C. Raises TopError when there is no answer at the beginning; later it waits for
-    one.
+    """Show it until Ctrl-C, or q; where there is no terminal one look below the other. Raises TopError when
+    there is no answer at the beginning; later it waits for one.
     """
     look = _look(console, base)
     if once:
         console.print(look)
         return
-    with Live(console=console, screen=True, auto_refresh=False) as shown, suppress(KeyboardInterrupt):
-        while True:
-            shown.update(look, refresh=True)
-            time.sleep(interval)
-            try:
-                look = _look(console, base)
-            except TopError as error:
-                look = Panel(Text(str(error), "yellow"), title="no answer")
+    with _until_told():
+        if console.is_terminal:
+            _show(console, base, interval)
+        else:
+            _tell(console, base, interval, look)
 
 
-def screen(live: dict[str, Any], status: dict[str, Any], height: int = 40) -> RenderableType:
-    """What is shown, in at most about so many lines."""
-    left = max(4, (height - 16 - len(status["hosts"])) // 2)
-    return Group(
-        _head(live, status),
-        _hosts(live, status),
-        _shards(live["hot"][:left]),
-        _statements(status["slowest"][:left]),
-    )
-
-
-def ms(seconds: float) -> str:
-    """Milliseconds with as many digits as matter."""
-    return "–" if seconds <= 0 else f"{seconds * 1000:.3g} ms" if seconds < 1 else f"{seconds:.3g} s"
-
-
-def rate(value: float) -> str:
-    """A rate with as many digits as matter."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
-
-
-def spark(values: Sequence[float]) -> str:
-    """A line of bars, the highest as high as a line."""
-    top = max(values, default=0.0)
-    if top <= 0:
-        return _BARS[0] * len(values)
-    return "".join(_BARS[min(int(value / top * len(_BARS)), len(_BARS) - 1)] for value in values)
-
-
-def _head(live: dict[str, Any], status: dict[str, Any]) -> RenderableType:
-    points = live["points"][-_WIDTH:]
-    last = points[-1] if points else None
-    table = Table.grid(padding=(0, 2))
-    lines: list[tuple[str, str, str, Callable[[dict[str, Any]], float]]] = []
-    if last is not None:
-        lines = [
-            ("statements a second", rate(last["statements"]), "cyan", lambda one: one["statements"]),
-            ("errors a second", rate(last["errors"]), "red", lambda one: one["errors"]),
-            ("answered within, p95", ms(last["p95"]), "magenta", lambda one: one["p95"]),
-        ]
-    for name, value, style, pick in lines:
-        table.add_row(name, Text(value, "bold"), Text(spark([pick(one) for one in points]), style))
-    clients = status["clients"] or {}
-    topology = status["topology"] or {}
-    facts = [
-        f"{clients.get('connections', 0)} clients, {clients.get('busy', 0)} busy",
-        f"{clients.get('in_transaction', 0)} in a transaction",
-        f"{clients.get('waiting', 0)} wait for another topology",
-        f"topology version {topology.get('version', '–')}",
-        _workers(status["workers"], status["workers_wanted"]),
-    ]
-    reason = status["reason"]
-    ready = Text("ready", "green") if status["ready"] else Text(reason or "not ready", "yellow")
-    title = Text.assemble("shardgate ", (status["version"], "dim"), "  ", ready)
-    return Panel(Group(Text(" · ".join(facts), "dim"), table), title=title, title_align="left")
-
-
-def _workers(answering: int, wanted: int) -> str:
-    if answering < wanted:
-        return f"ONLY {answering} of {wanted} processes answer"
-    return f"{answering} process{'' if answering == 1 else 'es'}"
-
-
-def _add(table: Table, *cells: str | Text, style: str = "") -> None:
-    """A row of what it is: rich would read brackets in a text, as of an IPv6 address, as markup."""
-    table.add_row(*(Text(one) if isinstance(one, str) else one for one in cells), style=style)
-
-
-def _table(title: str, *columns: str) -> Table:
-    """With the last columns, from the first that begins with >, to the right. Where a terminal is narrow, the
-    others are shortened: their cells are of `_name`.
+@contextmanager
+def _until_told() -> Iterator[None]:
+    """Ctrl-C, or a signal that ends programs, is the usual end of what is within: the terminal gets back what
+    it was.
     """
-    table = Table(
-        title=title,
-        title_justify="left",
-        title_style="bold",
-        expand=True,
-        box=None,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for column in columns:
-        right = column.startswith(">")
-        table.add_column(
-            column.removeprefix(">") if right else _name(column),
-            justify="right" if right else "left",
-            no_wrap=right,
-            overflow="ellipsis",
-            header_style="dim",
-        )
-    return table
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    main = threading.current_thread() is threading.main_thread()
+    mine = [one for one in _ENDS if main and signal.getsignal(one) is signal.SIG_DFL]  # nohup ignores one
+    try:
+        for number in mine:
+            signal.signal(number, end)
+        yield
+    except KeyboardInterrupt:
+        pass
+    finally:
+        for number in mine:
+            signal.signal(number, signal.SIG_DFL)
 
 
-def _name(text: str, style: str = "") -> Text:
-    """What may be shortened, and stays in its line."""
-    return Text(text, style, no_wrap=True, overflow="ellipsis")
+def _show(console: Console, base: str, interval: float) -> None:
+    """On the whole of a terminal."""
+    with Keys() as keys, Live(console=console, screen=True, auto_refresh=False) as shown:
+        hint = "q or Ctrl-C leaves" if keys.heard else "Ctrl-C leaves"
+        while True:
+            try:
+                look = _look(console, base, hint)
+            except TopError as error:
+                look = Panel(Text(str(error), "yellow"), title="no answer", subtitle=hint)
+            shown.update(look, refresh=True)
+            if keys.wait(interval, b"q"):
+                return
 
 
-def _hosts(live: dict[str, Any], status: dict[str, Any]) -> Table:
-    table = _table(
-        "Hosts",
-        "host",
-        "state",
-        ">a second",
-        ">mean",
-        ">p95",
-        ">errors",
-        ">busy",
-        ">idle",
-        ">waiting",
-        ">limit",
-    )
-    for one in status["hosts"]:
-        load = live["hosts"].get(one["host"], {})
-        down = one["failures"] > 0 and not one["up"]
-        state = "unreachable" if down else load.get("state") or ("up" if one["up"] else "not used yet")
-        _add(
-            table,
-            _name(one["host"]),
-            _name(state, "bold red" if down else _STYLES.get(load.get("state", ""), "")),
-            rate(load.get("per_second", 0.0)),
-            ms(load.get("mean", 0.0)),
-            ms(load.get("p95", 0.0)),
-            str(load.get("errors", 0)),
-            str(one["busy"]),
-            str(one["idle"]),
-            Text(str(one["waiting"]), "bold red" if one["waiting"] else ""),
-            str(one["limit"]),
-        )
-    return table
-
-
-def _shards(hot: Sequence[dict[str, Any]]) -> Table:
-    table = _table(
-        "Hot shards", "shard", "host", "state", ">a second", ">mean", ">p95", ">errors", ">running", ">oldest"
-    )
-    for one in hot:
-        style = _STYLES.get(one["state"], "")
-        _add(
-            table,
-            _name(f"{one['keyspace']} {one['shard']}"),
-            _name(one["host"]),
-            _name(one["state"] or "well"),
-            rate(one["per_second"]),
-            ms(one["mean"]),
-            ms(one["p95"]),
-            str(one["errors"]),
-            str(one["running"]),
-            ms(one["oldest"]),
-            style=style,
-        )
-    return table
-
-
-def _statements(queries: Sequence[dict[str, Any]]) -> Table:
-    table = _table(
-        "Costliest statements", "statement, without its values", ">count", ">total", ">mean", ">longest",
-        ">errors", ">rows", ">shards",
-    )  # fmt: skip
-    for one in queries:
-        count = one["count"]
-        _add(
-            table,
-            _name(one["digest"]),
-            f"{count:,}",
-            ms(one["seconds"]),
-            ms(one["seconds"] / count),
-            ms(one["longest"]),
-            str(one["errors"]),
-            f"{one['rows']:,}",
-            f"{one['shards'] / count:.3g}",
-        )
-    return table
+def _tell(console: Console, base: str, interval: float, look: RenderableType) -> None:
+    """Line by line, for a file or another program."""
+    while True:
+        try:
+            console.print(Text(time.strftime("%Y-%m-%d %H:%M:%S")), look, "", sep="\n")
+        except (
+            SystemExit
+        ):  # so Rich ends a program whose output nobody reads any more: here that is no failure
+            return
+        time.sleep(interval)
+        try:
+            look = _look(console, base)
+        except TopError as error:
+            look = Text(str(error))

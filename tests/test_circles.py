@@ -22,7 +22,7 @@ FLOORS = (
     "execute execute.fan execute.gathering execute.prepared local",
     "pipeline",
     "frontend status",
-    "compiled in_use memory questions app reachability server serving top cli __main__",
+    "compiled in_use memory questions app reachability server serving keys screen top cli __main__",
 )
 
 
