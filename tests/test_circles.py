@@ -13,8 +13,8 @@ MODULES = {module(path): path for path in FILES}
 #: The proxy's floors, the lowest first: a file imports of its own floor and of those below. Files beside the
 #: folders stand for themselves.
 FLOORS = (
-    "errors printable tasks logs log_writer load stats shared kept silence peers tls descriptors certificates "
-    "open_files throttle listening offline wire tracing",
+    "errors printable tasks logs log_writer load stats shared kept silence peers tls descriptors "
+    "certificates open_files throttle listening offline wire tracing",
     "backends",
     "advising",
     "session catalog planning caching reordering xa",

@@ -52,6 +52,17 @@ def shown(live: dict[str, Any], status: dict[str, Any], width: int = 160) -> lis
     return console.file.getvalue().splitlines()
 
 
+async def test_a_worker_that_hangs(page: str) -> None:
+    live, status = await asyncio.to_thread(news, page)
+    for workers, wanted, text in (
+        (1, 1, "1 process "),
+        (2, 2, "2 processes "),
+        (1, 2, "ONLY 1 of 2 processes"),
+    ):
+        status |= {"workers": workers, "workers_wanted": wanted}
+        assert text in "\n".join(shown(live, status))
+
+
 async def test_a_look(page: str) -> None:
     lines = shown(*await asyncio.to_thread(news, page))
     text = "\n".join(lines)
