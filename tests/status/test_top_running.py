@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,18 @@ HERE = Path(__file__).parents[2]
 
 def command(url: str, *more: str) -> list[str]:
     return [sys.executable, "-m", "proxy", "top", "--url", url, "--interval", "0.5", *more]
+
+
+@contextmanager
+def piped(url: str) -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(command(url), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=HERE) as running:
+        patience = threading.Timer(60, running.kill)  # for a program that says nothing
+        patience.start()
+        try:
+            yield running
+        finally:
+            patience.cancel()
+            running.kill()
 
 
 class Terminal:
@@ -95,9 +109,7 @@ async def test_however_it_ends_the_terminal_is_as_it_was(page: str, how: str) ->
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_without_a_terminal_one_look_comes_below_the_other(page: str, number: signal.Signals) -> None:
     def work() -> None:
-        with subprocess.Popen(
-            command(page), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=HERE
-        ) as running:
+        with piped(page) as running:
             assert running.stdout is not None
             assert running.stderr is not None
             looks, shown = 0, b""
@@ -115,9 +127,7 @@ async def test_without_a_terminal_one_look_comes_below_the_other(page: str, numb
 
 async def test_who_reads_it_no_more_ends_it(page: str) -> None:
     def work() -> None:
-        with subprocess.Popen(
-            command(page), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=HERE
-        ) as running:
+        with piped(page) as running:
             assert running.stdout is not None
             assert running.stderr is not None
             assert running.stdout.readline()
