@@ -51,6 +51,7 @@ from .status import snapshot
 from .status.apart import Apart, Away
 from .status.keeping import Keeper
 from .status.live import History
+from .taken import ALONE, StatusPlace
 from .tasks import Tasks
 from .wire.auth import RsaKey
 from .wire.server_auth import Authority
@@ -77,10 +78,11 @@ class Worker:
         read_again: Callable[[], Settings] | None = None,
         shared: Shared | None = None,
         past: Past | None = None,
+        place: StatusPlace = ALONE,
     ) -> None:
         """`schema`: None where it is in ZooKeeper, and was not looked at. `read_again`: the settings as they
         are in the file now; raises ConfigError. `shared`: what the other workers serve; `past`: what was
-        before this one, None when it is the first.
+        before this one, None when it is the first. `place`: with whom the status address may be shared.
         """
         self.settings = settings
         self.schema = schema
@@ -98,6 +100,7 @@ class Worker:
         self._agreement = Agreement(shared, self._take)
         self._past = past or Past(time.time())
         self._keeper = Keeper(peers, self._past)
+        self._place = place
         self._settings_due = False
         self._trouble = ""  # why no server could be asked, at the start
         self._early: list[Callable[[Services], None]] = []
@@ -408,6 +411,7 @@ class Worker:
                 home=Away(asyncio.get_running_loop()),
                 names=self.settings.status.names,
                 keeper=self._keeper,
+                place=self._place,
             )
             self.status = Apart(server)
             await self.status.start(listen)

@@ -4,7 +4,8 @@ Each worker has a socket of its own for each TCP address (SO_REUSEPORT: the kern
 shares those of Unix sockets. The process that was started holds all of them, too, so that clients which wait
 at the socket of a worker that has died are served by the next one. A process that starts while another one
 listens asks it for its sockets: to close one of two would reset whoever waits there, but what two share has
-one queue, and the successor takes from it when the other has closed its end.
+one queue, and the successor takes from it when the other has closed its end. It asks by the first address of
+`listen`: who has another one there is no predecessor, and what such a process has is taken (`taken`).
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ import structlog
 
 from config.address import Address
 from config.settings import Listener, Settings
+
+from .taken import StatusPlace, cannot_listen, claim_status, family_of, wait_free
 
 log = structlog.get_logger("proxy")
 
@@ -50,23 +53,31 @@ class Listening:
         self.handover: socket.socket | None = None
         self._doors: list[list[Door]] = [[] for _ in range(settings.workers)]
         name = _handover_name(settings)
-        found = _ask(name) if name else {}
+        found = _ask(name) if name else None
+        self.place = StatusPlace(name.strip("\0"), found is not None)
+        silent = found == {}  # it hangs: one listens beside it
+        found = found or {}
         if name and (handed := found.pop("", [])):
             self.handover = handed[0]
         elif name:
             self.handover = _handover(name)
         try:
-            for listener in settings.listen:
-                self._open(listener, found.get(str(listener.address), []))
+            for number, listener in enumerate(settings.listen):
+                setting = "listen" if len(settings.listen) == 1 else f"listen[{number}]"
+                self._open(listener, found.get(str(listener.address), []), setting, silent)
         except OSError:
             self.close()
             raise
 
-    def _open(self, listener: Listener, found: list[socket.socket]) -> None:
+    def _open(self, listener: Listener, found: list[socket.socket], setting: str, silent: bool) -> None:
         address = listener.address
+        if not found and not silent:
+            if address.path is None:
+                _bound(address, setting).close()  # what cannot be shared at all is told at once
+            wait_free(address, setting)
         if address.path is not None:
             shared = found and Path(address.path).is_socket()  # who has no such file is reached by nobody
-            sock = found[0] if shared else _bound(address)
+            sock = found[0] if shared else _bound(address, setting)
             for doors in self._doors:
                 doors.append((listener, sock))
             return
@@ -75,7 +86,7 @@ class Listening:
         for number, sock in enumerate(found):
             self._doors[number % len(self._doors)].append((listener, sock))
         for doors in self._doors[len(found) :]:
-            sock = _bound(address)
+            sock = _bound(address, setting)
             doors.append((listener, sock))
             address = Address(address.host, sock.getsockname()[1])  # all at the port that 0 has become
 
@@ -98,7 +109,7 @@ class Listening:
             if listener.address.path is None:
                 port = old.getsockname()[1]
                 old.close()
-                fresh = _bound(Address(listener.address.host, port))
+                fresh = _bound(Address(listener.address.host, port), "listen")
                 self._doors[number][place] = (listener, fresh)
 
     def close(self) -> None:
@@ -132,11 +143,14 @@ class Listening:
             handover.close()
 
 
-def try_status_address(settings: Settings) -> None:
+def try_status_address(settings: Settings, place: StatusPlace) -> None:
     """OSError, whose text names the address, when the status page could not be there."""
     status = settings.status.listen
-    if status is not None and status.path is None:
-        _bound(status).close()
+    if status is None:
+        return
+    if status.path is None:
+        _bound(status, "status.listen").close()
+    claim_status(status, place)
 
 
 async def serve_clients(make: Callable[[], asyncio.Protocol], sock: socket.socket) -> asyncio.Server:
@@ -210,15 +224,17 @@ def _send(asking: socket.socket, shared: Sequence[tuple[str, socket.socket]]) ->
     log.info("a successor shares the listening sockets", sockets=len(shared) - 1)
 
 
-def _ask(name: str) -> dict[str, list[socket.socket]]:
-    """The sockets of the process that listens, by address; the one to ask at by "". Empty: there is none."""
+def _ask(name: str) -> dict[str, list[socket.socket]] | None:
+    """The sockets of the process that listens, by address; the one to ask at by "". Empty: it does not say.
+    None: there is none.
+    """
     found: dict[str, list[socket.socket]] = {}
     with closing(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)) as sock:
         sock.settimeout(_PATIENCE)
         try:
             sock.connect(name)
             if not _same_user(sock):
-                return found
+                return None
             while True:  # a message is never read together with one that has further sockets
                 data, handed, _, _ = socket.recv_fds(sock, _ROOM, _TOGETHER, socket.MSG_CMSG_CLOEXEC)
                 if not data:
@@ -226,7 +242,7 @@ def _ask(name: str) -> dict[str, list[socket.socket]]:
                 for name, descriptor in zip(json.loads(data), handed, strict=True):
                     found.setdefault(name, []).append(socket.socket(fileno=descriptor))
         except ConnectionRefusedError:
-            return found
+            return None
         except (OSError, ValueError) as error:
             log.warning("the process that listens does not share its sockets", reason=str(error))
             return found
@@ -241,11 +257,11 @@ def _same_user(sock: socket.socket) -> bool:
 # ----------------------------------------------------------------------------------------------------------
 
 
-def _bound(address: Address) -> socket.socket:
+def _bound(address: Address, setting: str) -> socket.socket:
     try:
         return _opened(address)
     except OSError as error:
-        raise OSError(f"cannot listen at {address}: {error.strerror}") from error
+        raise cannot_listen(address, setting, error) from error
 
 
 def _opened(address: Address) -> socket.socket:
@@ -258,8 +274,7 @@ def _opened(address: Address) -> socket.socket:
         sock.bind(str(path))
         os.chmod(path, 0o777)
     else:
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        sock = socket.socket(family, socket.SOCK_STREAM)
+        sock = socket.socket(family_of(address), socket.SOCK_STREAM)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         try:

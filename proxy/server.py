@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -63,9 +64,8 @@ def serve(settings: Settings, schema: Schema | None, read_again: Callable[[], Se
         return 2
     open_files.raise_limit()
     try:
-        if settings.workers > 1:
-            try_status_address(settings)  # said before there are workers
         listening = Listening(settings)
+        try_status_address(settings, listening.place)  # said before there are workers
     except OSError as error:
         print(f"shardgate: {error}", file=sys.stderr)
         return 1
@@ -136,6 +136,7 @@ def run_worker(
             read_again,
             shared,
             past,
+            listening.place if not (past and past.replaced) else replace(listening.place, predecessor=True),
         )
         loop = asyncio.get_running_loop()
 

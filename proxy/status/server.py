@@ -2,7 +2,8 @@
 
 An answer from /healthz says that the worker's event loop turns (`apart`). Before there are
 services (no topology yet, or no server has answered) every page answers all the same. A TCP port is shared
-(SO_REUSEPORT), so that a new process can start while the old one drains, which then leaves it to the new.
+with a proxy's successor (SO_REUSEPORT), so that it can start while the old one drains, which then leaves it
+to the new one; with nobody else (`proxy.taken`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from config.address import Address
 from proxy.kept import Past
+from proxy.taken import ALONE, HEADER, StatusPlace, cannot_listen, claim_status
 
 from . import page, snapshot
 from .apart import PATIENCE as LOOP_PATIENCE
@@ -64,7 +66,7 @@ class StatusServer:
     `source` one line about where the topology comes from, `loaded` whether it has given one; `trouble` why
     no server could be asked; `peers` the other workers, who are asked each time; `names` what the address
     may be called by (see `calls.may_call`); `keeper` when the proxy was started, and what is left of workers
-    before this one.
+    before this one; `place` with whom the address may be shared.
     """
 
     def __init__(
@@ -81,6 +83,7 @@ class StatusServer:
         home: Home = here,
         names: Collection[str] | None = None,
         keeper: Keeper | None = None,
+        place: StatusPlace = ALONE,
     ) -> None:
         self._names = None if names is None else frozenset(name.lower() for name in names)
         self._services = services
@@ -101,6 +104,7 @@ class StatusServer:
         self._runner: web.AppRunner | None = None
         self._listen: Address | None = None
         self._inode = 0  # of the Unix socket
+        self._place = place
         self.address = ""
 
     @property
@@ -160,7 +164,7 @@ class StatusServer:
         )
         await runner.setup()
         try:
-            await Site(runner, listen, self._doors).start()
+            await self._open(runner, listen)
         except BaseException:
             await runner.cleanup()
             raise
@@ -168,6 +172,13 @@ class StatusServer:
         self._listen = listen if listen.path is not None else _bound(listen, runner)
         self._inode = _inode(listen.path)
         self.address = str(self._listen)
+
+    async def _open(self, runner: web.AppRunner, listen: Address) -> None:
+        await asyncio.to_thread(claim_status, listen, self._place)
+        try:
+            await Site(runner, listen, self._doors).start()
+        except OSError as error:
+            raise cannot_listen(listen, "status.listen", error) from error
 
     async def step_aside(self) -> None:
         """This process drains: leave the port to another one that listens there too, if there is one."""
@@ -205,6 +216,8 @@ class StatusServer:
             response = await handler(request)
         else:
             response = web.Response(status=421, text=NOT_MINE, headers=_HEADERS)
+        if self._place.proxy:
+            response.headers[HEADER] = self._place.proxy
         response.force_close()
         return response
 

@@ -8,6 +8,7 @@ import select
 import socket
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
@@ -108,6 +109,57 @@ def test_what_a_successor_does_not_get_is_said(tmp_path: Path, monkeypatch: pyte
         successor_of(old, settings_at(path)).close()
     said = next(one for one in logs if "does not share all listening sockets" in one["event"])
     assert (said["sockets"], said["left"], said["reason"]) == (0, 1, "Too many references")
+
+
+def test_what_another_listens_at_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is another proxy, as its first address is another; the kernel would share the port."""
+    monkeypatch.setattr("proxy.taken._ORPHANS", 0.2)
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
+        port = other.getsockname()[1]
+        own = Address(path=str(tmp_path / "s.sock"))
+        for host in ("127.0.0.1", "0.0.0.0"):
+            with pytest.raises(OSError, match=rf"cannot listen at {host}:{port} \(listen\[1\]\): .* in use"):
+                Listening(settings_of(2, own, Address(host, port)))
+        with closing(Listening(settings_of(2, own, Address("127.0.0.2", port)))):
+            pass
+
+
+def test_a_unix_socket_at_which_another_listens_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proxy.taken._ORPHANS", 0.2)
+    path = tmp_path / "s.sock"
+    with socket.socket(socket.AF_UNIX) as other:
+        other.bind(str(path))
+        other.listen()
+        with pytest.raises(OSError, match=r"\(listen\): Address already in use.*ss -lxp"):
+            Listening(settings_at(path))
+        assert path.is_socket()
+    with closing(Listening(settings_at(path))):  # who has left its file there is gone
+        pass
+
+
+def test_the_workers_of_a_killed_proxy_get_a_moment_to_leave(tmp_path: Path) -> None:
+    other = socket.create_server(("127.0.0.1", 0), reuse_port=True)
+    address = Address("127.0.0.1", other.getsockname()[1])
+    timer = threading.Timer(0.5, other.close)
+    timer.start()
+    with closing(Listening(settings_of(1, address))):
+        assert other.fileno() == -1
+
+
+def test_beside_a_predecessor_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It hangs: the port is shared all the same."""
+    monkeypatch.setattr("proxy.listening._PATIENCE", 0.2)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = Address("127.0.0.1", free.getsockname()[1])
+    settings = settings_of(1, address)
+    with closing(Listening(settings)) as old:
+        old.of(0)[0][1].listen()
+        with closing(Listening(settings)) as new:
+            assert new.place == replace(old.place, predecessor=True)
+            assert not inodes(new) & inodes(old)
 
 
 def inodes(listening: Listening) -> set[int]:

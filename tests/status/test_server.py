@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import socket
+import threading
 from collections.abc import AsyncIterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,11 +16,13 @@ from typing import Any
 import aiohttp
 import pytest
 
-from config.address import Address
+from config.address import Address, parse_address
 from proxy.stats import Use
 from proxy.status.calls import may_call
 from proxy.status.server import StatusServer
+from proxy.taken import ALONE, StatusPlace, claim_status
 
+OURS = StatusPlace("ours")
 ANYWHERE = Address("127.0.0.1", 0)
 PATHS = ("/", "/status.json", "/live.json", "/metrics", "/healthz", "/readyz")
 
@@ -26,7 +30,7 @@ PATHS = ("/", "/status.json", "/live.json", "/metrics", "/healthz", "/readyz")
 class Running:
     """A server and a way to ask it; `services` and `ready` may be changed."""
 
-    def __init__(self, services: Any) -> None:
+    def __init__(self, services: Any, place: StatusPlace = ALONE) -> None:
         self.services = services
         self.ready = services is not None
         self.loaded = True
@@ -35,6 +39,7 @@ class Running:
             lambda: self.ready,
             lambda: "file topology.json",
             loaded=lambda: self.loaded,
+            place=place,
         )
 
     async def get(self, path: str, method: str = "GET") -> tuple[int, str, Any]:
@@ -122,7 +127,7 @@ async def test_a_unix_socket(tmp_path: Path, services: Any) -> None:
 
 async def test_a_unix_socket_that_another_process_has_made_anew(tmp_path: Path, services: Any) -> None:
     path = tmp_path / "status.sock"
-    old, new = Running(services), Running(services)
+    old, new = Running(services, OURS), Running(services, OURS)
     await old.server.start(Address(path=str(path)))
     await new.server.start(Address(path=str(path)))
     await old.server.stop()
@@ -134,15 +139,53 @@ async def test_a_unix_socket_that_another_process_has_made_anew(tmp_path: Path, 
 async def test_an_address_in_use_is_an_error(services: Any) -> None:
     made = Running(services)
     other = socket.create_server(("127.0.0.1", 0))
-    with other, pytest.raises(OSError, match="address already in use"):
+    with other, pytest.raises(OSError, match=r"cannot listen at .* \(status.listen\)"):
         await made.server.start(Address("127.0.0.1", other.getsockname()[1]))
     assert made.server.address == ""
     await made.server.stop()
 
 
-async def test_a_new_process_takes_the_port_over(running: Running, services: Any) -> None:
-    """Both listen; the one that drains steps aside."""
-    new = Running(services)
+@pytest.mark.parametrize("place", [ALONE, StatusPlace("theirs"), StatusPlace("theirs", predecessor=True)])
+@pytest.mark.parametrize("unix", [False, True])
+async def test_another_proxys_address_is_not_shared(
+    services: Any, tmp_path: Path, place: StatusPlace, unix: bool
+) -> None:
+    """Not by a successor of another one either."""
+    old, new = Running(services, OURS), Running(services, place)
+    await old.server.start(Address(path=str(tmp_path / "s.sock")) if unix else ANYWHERE)
+    listen = parse_address(old.server.address)
+    with pytest.raises(OSError, match=r"\(status.listen\): Address already in use. Choose another"):
+        await new.server.start(listen)
+    assert new.server.address == ""
+    await old.server.stop()
+
+
+@pytest.mark.parametrize("greeting", [b"", b"J\0\0\0\n8.0.36-shardgate\0"])
+async def test_what_is_no_status_page_is_shared_only_while_it_is_silent(greeting: bytes) -> None:
+    """A predecessor may hang; the port of another proxy's clients is not its page."""
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
+        address = Address("127.0.0.1", other.getsockname()[1])
+        other.settimeout(20)
+
+        def greet() -> None:
+            with other.accept()[0] as client:
+                client.sendall(greeting)
+                client.settimeout(20)
+                while client.recv(100):
+                    pass
+
+        thread = threading.Thread(target=greet)
+        thread.start()
+        claim = asyncio.to_thread(claim_status, address, StatusPlace("ours", predecessor=True))
+        with pytest.raises(OSError, match="in use") if greeting else contextlib.nullcontext():
+            await claim
+        await asyncio.to_thread(thread.join)
+
+
+async def test_a_new_process_takes_the_port_over(services: Any) -> None:
+    """Both listen, also when the old one drains by then; the one that drains steps aside."""
+    running, new = Running(services, OURS), Running(services, OURS)
+    await running.server.start(ANYWHERE)
     running.ready = False
     await new.server.start(Address("127.0.0.1", int(running.server.address.rpartition(":")[2])))
     await running.server.step_aside()
@@ -150,6 +193,7 @@ async def test_a_new_process_takes_the_port_over(running: Running, services: Any
         assert (await new.get("/readyz"))[0] == 200
     await new.server.stop()
     await running.server.step_aside()  # nothing more to leave
+    await running.server.stop()
 
 
 async def test_a_draining_process_with_no_successor_keeps_the_port(running: Running) -> None:

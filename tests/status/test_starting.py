@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import socket
@@ -33,6 +34,12 @@ def answers(url: str) -> bool:
         return False
 
 
+TAKEN = (
+    "shardgate: cannot listen at 127.0.0.1:{} ({}): Address already in use."
+    " Choose another address, or end the process that has it (ss -ltnp tells which)\n"
+)
+
+
 class Starting:
     """A running `shardgate serve` that waits for a server."""
 
@@ -40,6 +47,7 @@ class Starting:
         self._reserved = [reserve_port(0) for _ in range(3)]  # nobody listens there
         own, page, nobody = (one.getsockname()[1] for one in self._reserved)
         self.port, status = port or own, status or page
+        self.status = status
         (folder / "shardgate.yaml").write_text(
             json.dumps(
                 {
@@ -113,16 +121,61 @@ def test_it_is_alive_but_not_ready_and_can_be_stopped(starting: Starting) -> Non
     }
 
 
-@pytest.mark.parametrize("which", ["port", "status"])
-def test_an_address_that_is_taken_is_named(tmp_path: Path, which: str) -> None:
+@pytest.mark.parametrize(("which", "setting"), [("port", "listen"), ("status", "status.listen")])
+def test_an_address_that_is_taken_is_named(tmp_path: Path, which: str, setting: str) -> None:
     """Once, not by each worker, and before any of them serves."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         made = Starting(tmp_path, 2, **{which: port})
         assert made.process.wait(30) == 1
-        taken_at = f"127.0.0.1:{port}"
-        assert made.log.read_text() == f"shardgate: cannot listen at {taken_at}: Address already in use\n"
+        assert made.log.read_text() == TAKEN.format(port, setting)
         made.stop()
+
+
+@pytest.mark.parametrize("which", ["status", "port"])
+def test_another_proxys_address_is_taken(tmp_path: Path, which: str) -> None:
+    """It has another `listen`: nobody's predecessor, though the kernel would share the port between both."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    one = Starting(first, 1)
+    try:
+        one.wait()
+        port = {"status": one.status, "port": one.port}[which]
+        with open_listener(one.port) if which == "port" else contextlib.nullcontext():
+            other = Starting(second, 2, status=port)
+            assert other.process.wait(30) == 1
+        assert other.log.read_text() == TAKEN.format(port, "status.listen")
+        other.stop()
+        for _ in range(8):
+            assert "can be used yet" in get(one.url + "readyz")[1]
+    finally:
+        one.stop()
+
+
+def open_listener(port: int) -> socket.socket:
+    """As the proxy has one when it serves, for which it would need a server."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    sock.bind(("127.0.0.1", port))
+    sock.listen()
+    return sock
+
+
+def test_a_successor_shares_the_status_address(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    old = Starting(first, 2)
+    try:
+        old.wait()
+        new = Starting(second, 2, port=old.port, status=old.status)
+        try:
+            new.wait()
+        finally:
+            new.stop()
+    finally:
+        old.stop()
 
 
 def test_a_command_whose_output_is_closed() -> None:
