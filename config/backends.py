@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from config.credentials import Credentials, Role, database_names
 from config.fields import Count, HostAddress, Positive
 from config.tls import BackendTls, BackendTlsField
-from config.units import Duration
+from config.units import Duration, at_least
 
 
 class Account(Credentials):
@@ -51,12 +51,12 @@ class Backends(Credentials):
     hosts: dict[HostAddress, HostOverrides] = Field(default_factory=dict)
     max_connections: Positive = 100
     queue_length: Count = 1000
-    queue_timeout: Annotated[Duration, Field(gt=0)] = 5.0
+    queue_timeout: Annotated[Duration, at_least(0.01)] = 5.0
     user_share: Annotated[float, Field(gt=0, le=1, strict=True)] = 0.8
-    connect_timeout: Annotated[Duration, Field(gt=0)] = 3.0
-    idle_timeout: Annotated[Duration, Field(gt=0)] = 300.0
-    health_interval: Annotated[Duration, Field(gt=0)] = 5.0
-    hang_timeout: Duration = 10.0
+    connect_timeout: Annotated[Duration, at_least(0.01)] = 3.0
+    idle_timeout: Annotated[Duration, at_least(0.1)] = 300.0
+    health_interval: Annotated[Duration, at_least(0.1)] = 5.0
+    hang_timeout: Annotated[Duration, at_least(0.1, or_zero=True)] = 10.0
     comment: bool = False
     tls: BackendTlsField = None
 

@@ -112,6 +112,14 @@ Text = Annotated[str, Field(min_length=1)]
 FilePath = Annotated[Path, AfterValidator(_resolved)]
 ListenAddress = Annotated[Address, BeforeValidator(_address)]
 HostAddress = Annotated[str, BeforeValidator(_host)]
+HostName = Annotated[
+    str,
+    Field(min_length=1, max_length=253),
+    like(
+        r"[0-9A-Za-z_-]+(\.[0-9A-Za-z_-]+)*",
+        "must be a host's name alone, like status.example.com: no scheme, port or path",
+    ),
+]
 Network = Annotated[IPv4Network | IPv6Network, PlainValidator(_network)]
 NodePath = Annotated[str, like(_NODE, "must be a node's path like /shardgate/topology")]
 NodeName = Annotated[str, like(r"[^/\x00]+", "must be a name without /")]

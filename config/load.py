@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from config.check_accounts import account_problems
+from config.check_addresses import address_problems
 from config.checks import closed_problems, fit_problems
 from config.document import ConfigError, Document, Problem, Spot, from_value, parse
 from config.document import Path as Place
@@ -181,7 +182,7 @@ def _settings(document: Document, base: Path | None) -> Settings | None:
         note(error, Settings, document)
     _check_schema(document, document.value)
     _check_names(document, document.value)
-    for place, message in account_problems(document.value):
+    for place, message in (*account_problems(document.value), *address_problems(document.value)):
         document.refuse(place, message)
     return None if document.problems else settings
 

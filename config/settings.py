@@ -32,6 +32,7 @@ from config.fields import (
     Count,
     FilePath,
     HostAddress,
+    HostName,
     LayoutSettings,
     ListenAddress,
     Network,
@@ -46,7 +47,7 @@ from config.layout import Layout
 from config.model import Model
 from config.tls import ClientTls, OutgoingTlsField
 from config.tracing import Tracing
-from config.units import LONGEST, Duration, Size
+from config.units import LONGEST, Duration, Size, at_least
 
 FILE: Final = Path("shardgate.yaml")
 """Where they are, unless a command is told."""
@@ -204,7 +205,7 @@ class StatusSettings(Model):
     """Metrics, health and the status page; no address: none. `names`: what browsers may call the address."""
 
     listen: ListenAddress | None = Address("127.0.0.1", 9307)
-    names: tuple[Annotated[str, Field(min_length=1, max_length=255)], ...] | None = None
+    names: tuple[HostName, ...] | None = None
 
 
 class Limits(Model):
@@ -260,11 +261,11 @@ class Xa(Model):
 class Timeouts(Model):
     """In seconds; 0 is no limit where it says so in the documentation."""
 
-    statement: Duration = 0.0
-    planning: Duration = 30.0
-    idle_client: Duration = 28800.0
-    idle_transaction: Duration = 3600.0
-    login: Annotated[Duration, Field(gt=0)] = 10.0
+    statement: Annotated[Duration, at_least(0.01, or_zero=True)] = 0.0
+    planning: Annotated[Duration, at_least(0.01, or_zero=True)] = 30.0
+    idle_client: Annotated[Duration, at_least(0.1, or_zero=True)] = 28800.0
+    idle_transaction: Annotated[Duration, at_least(0.1, or_zero=True)] = 3600.0
+    login: Annotated[Duration, at_least(0.1)] = 10.0
     drain: Duration = 30.0
     buffer: Duration = 10.0
 

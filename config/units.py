@@ -12,10 +12,10 @@ import re
 from math import inf
 from typing import Annotated, Final
 
-from pydantic import BeforeValidator
+from pydantic import AfterValidator, BeforeValidator
 
-_SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_PART: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?) *(us|ms|s|m|h|d)"
+_SECONDS: Final = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART: Final = r"([0-9]{1,20}(?:\.[0-9]{1,20})?) *(ms|s|m|h|d)"
 _DURATION: Final = re.compile(rf"{_PART}(?: *{_PART})*\Z")
 _DURATION_PART: Final = re.compile(_PART)
 
@@ -55,6 +55,41 @@ def parse_size(value: object) -> int:
     if found < 0:
         raise ValueError("must be a number of bytes, or a text like 512KB, 64MB or 1GB")
     return found
+
+
+def duration_text(seconds: float) -> str:
+    """As it is written, in the largest unit of which it is a whole number.
+
+    >>> duration_text(3600.0), duration_text(90.0), duration_text(0.01)
+    ('1h', '90s', '10ms')
+    """
+    for unit in ("d", "h", "m", "s"):
+        count = seconds / _SECONDS[unit]
+        if count >= 1 and count == int(count):
+            return f"{int(count)}{unit}"
+    return f"{seconds / _SECONDS['ms']:g}ms"
+
+
+def size_text(size: int) -> str:
+    """As it is written, in the largest unit of which it is a whole number.
+
+    >>> size_text(1 << 30), size_text(1500 << 10), size_text(1001)
+    ('1GB', '1500KB', '1001B')
+    """
+    unit = next((unit for unit, of in reversed(_BYTES.items()) if size >= of and size % of == 0), "")
+    return f"{size // _BYTES[unit]}{unit}B"
+
+
+def at_least(low: float, *, or_zero: bool = False) -> AfterValidator:
+    """A duration of no less than `low` seconds, or 0."""
+    message = f"must be {'0 or ' if or_zero else ''}at least {duration_text(low)}"
+
+    def check(value: float) -> float:
+        if value < low and not (or_zero and value == 0):
+            raise ValueError(message)
+        return value
+
+    return AfterValidator(check)
 
 
 Duration = Annotated[float, BeforeValidator(parse_duration)]

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from config.checks import access_problems, fit_problems
 from config.document import ConfigError
+from config.doubts import doubts
 from config.layout import BUILTIN
 from config.load import check as check_files
 from config.load import load_schema, load_settings, load_topology
@@ -119,6 +120,8 @@ def check(
     except ConfigError as error:
         raise fail(f"the configuration cannot be used:\n{error}") from None
     console.print(f"[green]ok[/]  settings  {config}: {len(settings.users)} users")
+    for name, text in doubts(settings):
+        console.print(f"[yellow]--[/]  settings  {name}: {text}", soft_wrap=True)
     problems: list[str] = []
     if connect and settings.topology.zookeeper is not None:
         schema, topology, problems = _in_zookeeper(settings, settings.topology.zookeeper, schema)

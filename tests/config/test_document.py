@@ -157,7 +157,6 @@ def test_a_listener_may_take_a_free_port_but_must_name_one() -> None:
         (2, 2),
         (1.5, 1.5),
         ("500ms", 0.5),
-        ("250us", 0.00025),
         ("30s", 30),
         ("1h30m", 5400),
         ("1.5 d", 129600),
@@ -168,7 +167,7 @@ def test_durations(value: object, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["", "5", "s", "5x", "-5s", -1, True, None, [], float("nan"), float("inf"), "5s!"]
+    "value", ["", "5", "s", "5x", "-5s", -1, True, None, [], float("nan"), float("inf"), "5s!", "250us"]
 )
 def test_bad_durations(value: object) -> None:
     with pytest.raises(ValueError, match="must be a number of seconds"):

@@ -12,6 +12,7 @@ import yaml
 
 from config.address import Address
 from config.credentials import Role
+from config.doubts import doubts
 from config.load import ConfigError, load_settings
 from config.settings import Scatter, Settings
 from tests.support.cases import cases_in
@@ -208,3 +209,47 @@ def test_accounts_of_users() -> None:
         ("r", "1"),
         ("w", "9"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("listen", "status"),
+    [
+        (["127.0.0.1:0", "127.0.0.1:0"], "127.0.0.1:0"),
+        (["127.0.0.1:3307", "127.0.0.2:3307", "unix:/a", "unix:/b"], "127.0.0.1:3308"),
+        (["0.0.0.0:3307", "[::]:3307"], "0.0.0.0:9307"),
+        (["127.0.0.1:9307"], None),
+    ],
+)
+def test_addresses_beside_each_other(listen: list[str], status: str | None) -> None:
+    assert len(settings(listen=listen, status={"listen": status}).listen) == len(listen)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, []),
+        ({"limits": {"session_memory": "1M"}}, []),
+        ({"limits": {"client_memory": "64M"}}, []),
+        (
+            {"limits": {"user_variables": "1G", "session_memory": "1M"}},
+            [("limits.user_variables", "1GB is never reached: limits.session_memory ends it at 1MB")],
+        ),
+        (
+            {"limits": {"session_memory": "2G"}},
+            [("limits.session_memory", "2GB is never reached: limits.client_memory ends it at 1GB")],
+        ),
+        ({"backends": {"user": "own", "hang_timeout": 0, "connect_timeout": "1h"}}, []),
+        (
+            {"backends": {"user": "own", "hang_timeout": "2s", "connect_timeout": "1h"}},
+            [
+                (
+                    "backends.connect_timeout",
+                    "a host that hangs is waited for as long as 1h when it is connected to, though after 2s"
+                    " (backends.hang_timeout) it is taken to hang",
+                )
+            ],
+        ),
+    ],
+)
+def test_doubts(change: dict[str, Any], expected: list[tuple[str, str]]) -> None:
+    assert list(doubts(settings(**change))) == expected

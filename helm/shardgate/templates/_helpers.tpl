@@ -56,8 +56,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- define "shardgate.seconds" -}}
 {{- $seconds := 0.0 -}}
 {{- if kindIs "string" . -}}
-{{- $units := dict "us" 0.000001 "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 "d" 86400.0 -}}
-{{- range regexFindAll "[0-9]+(\\.[0-9]+)?\\s*(us|ms|s|m|h|d)" . -1 -}}
+{{- $units := dict "ms" 0.001 "s" 1.0 "m" 60.0 "h" 3600.0 "d" 86400.0 -}}
+{{- range regexFindAll "[0-9]+(\\.[0-9]+)?\\s*(ms|s|m|h|d)" . -1 -}}
 {{- $unit := regexFind "[a-z]+" . -}}
 {{- $seconds = addf $seconds (mulf (regexFind "[0-9.]+" . | float64) (get $units $unit)) -}}
 {{- end -}}
