@@ -9,6 +9,7 @@ import base64
 import itertools
 import json
 import os
+import re
 import shutil
 import subprocess
 import textwrap
@@ -29,6 +30,7 @@ from demo.certificates import LocalAuthority
 
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "shardgate"
+RULES = ROOT / "docs" / "monitoring" / "shardgate.rules.yaml"
 EXAMPLES = sorted((CHART / "ci").glob("*-values.yaml"))
 HELM = os.environ.get("HELM") or shutil.which("helm")  # `make test` builds one in CI, with .ci/helm
 
@@ -328,6 +330,9 @@ def test_what_is_switched_on() -> None:
         monitor["spec"]["selector"]["matchLabels"].items()
         <= manifests["Service"]["metadata"]["labels"].items()
     )
+    job = manifests["Service"]["metadata"]["labels"][monitor["spec"]["jobLabel"]]
+    (down,) = re.findall(r"up\{job=\"(.*)\"\}", RULES.read_text())
+    assert job == down, "the alert has the job"
     (endpoint,) = monitor["spec"]["endpoints"]
     assert (endpoint["path"], endpoint["interval"]) == ("/metrics", "30s")
     assert endpoint["port"] in {port["name"] for port in manifests["Service"]["spec"]["ports"]}

@@ -14,6 +14,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 
 {{- define "shardgate.labels" -}}
 {{ include "shardgate.selectorLabels" . }}
+app.kubernetes.io/part-of: shardgate
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
