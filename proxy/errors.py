@@ -31,11 +31,11 @@ class ErrorKind:
 _LOST: Final = frozenset({"host_lost", "host_hangs", "reply_missing", "backend_protocol"})
 _UNSURE: Final = _LOST | {"settings_failed"}
 #: There was no connection to a host, so nothing was sent to it; or none for this user, which others may have.
-_NO_SHARE: Final = "user_share"
+_NO_SHARE: Final = frozenset({"user_share", "user_share_timeout"})
 _UNSENT: Final = frozenset(
     {
         "host_unreachable", "account_refused", "pool_full", "pool_timeout", "connection_gone", "xa_not_ready",
-        _NO_SHARE,
+        *_NO_SHARE,
     }
 )  # fmt: skip
 _UNKNOWN: Final = frozenset({"partial_write", "partial_commit", "transaction_unknown", "xa_unknown"})
@@ -88,7 +88,7 @@ class ProxyError(Exception):
     @property
     def failing(self) -> bool:
         """Whether nobody gets there: it is no fault of the client's."""
-        return self.kind.name != _NO_SHARE
+        return self.kind.name not in _NO_SHARE
 
     @property
     def unknown(self) -> bool:
@@ -487,6 +487,12 @@ _KINDS = (
     ErrorKind(
         "user_share", 1203, "42000",
         "User '{user}' has {have} connections to {host} in use and {waiting} statements waiting for one, which is its share.",
+        "End idle transactions and long statements, or raise backends.max_connections or backends.user_share.",
+    ),
+    ErrorKind(
+        "user_share_timeout", 1203, "42000",
+        "No connection to {host} became free for user '{user}' within {seconds} s (backends.queue_timeout): it has {have} in use,"
+        " which is its share, and had {waiting} statements waiting for one.",
         "End idle transactions and long statements, or raise backends.max_connections or backends.user_share.",
     ),
     ErrorKind("statement_timeout", 3024, "HY000", "Query execution was interrupted, maximum statement execution time ({seconds} s) exceeded on {host}."),

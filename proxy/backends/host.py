@@ -474,15 +474,21 @@ class HostPool:
             reason += f"; and no other connection to it became free within {seconds:g} s"
         return ProxyError("host_unreachable", host=self.host, reason=reason)
 
-    def _crowded(self, waiter: Waiter[BackendConnection], seconds: float = 0.0) -> ProxyError:
-        """Why there is no connection, or no place in the queue, for this one."""
+    def _crowded(
+        self, waiter: Waiter[BackendConnection], seconds: float = 0.0, waiting: int = 0
+    ) -> ProxyError:
+        """Why there is no connection for this one, or no place in the queue. `seconds`: how long it waited
+        for one, as one of so many `waiting` statements of its user.
+        """
         state, host, have = self.state, self.host, self.state.has(waiter.user)
         used = min(len(state.busy), state.max_connections - 1)  # would one that is free be for this user?
         stopped = not state.share.allows(have, used, waiter.user)
         stopped = stopped or (not seconds and len(state.waiting) < state.max_waiting)  # in the queue
         if stopped and have < state.max_connections:
-            waiting = state.waiting.of(waiter.user)
-            return ProxyError("user_share", user=waiter.user, host=host, have=have, waiting=waiting)
+            told: dict[str, object] = {"user": waiter.user, "host": host, "have": have}
+            if seconds:
+                return ProxyError("user_share_timeout", **told, seconds=f"{seconds:g}", waiting=waiting)
+            return ProxyError("user_share", **told, waiting=state.waiting.of(waiter.user))
         if seconds:
             return ProxyError("pool_timeout", host=host, seconds=seconds, limit=state.max_connections)
         return ProxyError("pool_full", host=host, waiting=len(state.waiting))
@@ -498,10 +504,8 @@ class HostPool:
     def tick(self) -> None:
         """What time asks for; call it a few times a second."""
         now = self._clock = self.now()
-        for waiter in self.state.expired(now):
-            seconds = self.limits.wait_timeout
-            error = self._unreachable(seconds) if self.failures else self._crowded(waiter, seconds)
-            waiter.refuse(error)
+        if self.state.waiting:
+            self._refuse_expired(now)
         for conn in self.state.idle_too_long(now - self.limits.idle_timeout, keep=1):
             conn.close()
         for conn in [conn for idle in self.state.idle for conn in idle if conn.settings.user_bytes > _HEAVY]:
@@ -521,6 +525,16 @@ class HostPool:
             self._serve()
         if (self.failures or self.refusals) and not (self.state.opening or self._looks or self.retired):
             self._look(now)
+
+    def _refuse_expired(self, now: float) -> None:
+        """Tell who has waited too long, with how many of its user waited until now."""
+        seconds = self.limits.wait_timeout
+        waiting = self.state.waiting.by_user()
+        for waiter in self.state.expired(now):
+            if self.failures:
+                waiter.refuse(self._unreachable(seconds))
+            else:
+                waiter.refuse(self._crowded(waiter, seconds, waiting[waiter.user]))
 
     def _look(self, now: float) -> None:
         """Whether what was wrong still is, though nobody has needed a new connection for a while."""

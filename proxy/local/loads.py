@@ -178,8 +178,8 @@ def hotness(seen: Seen, usually: float) -> tuple[object, ...]:
 
 
 def pools_seen(services: Services) -> dict[str, list[Any]]:
-    """By host, what this worker's pool has: version, connections busy, idle and opening, statements that
-    wait, the limit, failures in a row and what is wrong; then what the host has had to do, as `Seen`.
+    """By host, what this worker's pool has: version, connections busy, idle and opening, clients' statements
+    that wait, the limit, failures in a row and what is wrong; then what the host has had to do, as `Seen`.
     """
     services.keep()
     seen = hosts_seen(services)
@@ -189,7 +189,7 @@ def pools_seen(services: Services) -> dict[str, list[Any]]:
             len(pool.state.busy),
             pool.state.idle_count,
             pool.state.opening,
-            len(pool.state.waiting),
+            pool.state.waiting.of_clients,
             pool.state.max_connections,
             pool.failures,
             pool.trouble,

@@ -95,7 +95,7 @@ class History:
             then = self._hosts.get(pool.host, (0, 0, 0.0, 0))
             self._hosts[pool.host] = now
             sums = [round(a - b, 6) for a, b in zip(now, then, strict=True)]
-            found[pool.host] = [*sums, len(state.busy), state.idle_count, len(state.waiting)]
+            found[pool.host] = [*sums, len(state.busy), state.idle_count, state.waiting.of_clients]
         return found
 
     def after(self, number: int) -> list[Sample]:

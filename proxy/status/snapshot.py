@@ -547,7 +547,7 @@ def _host(
         "idle": state.idle_count if state else 0,
         "opening": state.opening if state else 0,
         "gathering": gathering,
-        "waiting": len(state.waiting) if state else 0,
+        "waiting": state.waiting.of_clients if state else 0,
         "limit": limit,
         "opened": pool.opened_total if pool else 0,
         "failures": pool.failures if pool else 0,

@@ -241,7 +241,8 @@ async def test_waiting_has_a_limit(world: World) -> None:
 
 
 @pytest.mark.parametrize(("share", "own", "expected"), [
-    (0.7, 0, "pool_timeout"), (0.7, 1, "user_share"), (1.0, 1, "pool_timeout"), (0.7, 3, "pool_timeout"),
+    (0.7, 0, "pool_timeout"), (0.7, 1, "user_share_timeout"), (1.0, 1, "pool_timeout"),
+    (0.7, 3, "pool_timeout"),
 ])  # fmt: skip
 async def test_a_full_pool_is_no_user_s_share(share: float, own: int, expected: str) -> None:
     """Others have all connections; only who has had its share is told so."""
@@ -253,6 +254,34 @@ async def test_a_full_pool_is_no_user_s_share(share: float, own: int, expected: 
     world.pool.wait(LOGIN, None, 0, world.granted.append, refused.append, "mine")
     world.tick(LIMITS.wait_timeout)
     assert [error.kind.name for error in refused] == [expected]
+
+
+async def test_who_has_had_its_share_is_told_how_long_it_has_waited() -> None:
+    """And with how many others, none of which waits any more then."""
+    world = World(replace(LIMITS, max_connections=3, max_waiting=9, user_share=0.7))
+    for number in range(2):
+        world.pool.state.busy[await world.lent()] = "mine" if number else "other"
+    refused: list[Exception] = []
+    waiters = [world.pool.wait(LOGIN, None, 0, world.granted.append, refused.append, "mine") for _ in "1234"]
+    world.pool.state.busy[await world.lent()] = "other"
+    waiters[3].cancel()
+    world.tick(LIMITS.wait_timeout)
+    assert len(set(map(str, refused))) == 1
+    assert str(refused[0]).startswith(
+        "No connection to h1:3306 became free for user 'mine' within 10 s (backends.queue_timeout):"
+        " it has 1 in use, which is its share, and had 3 statements waiting for one. "
+    )
+    assert len(refused) == 3
+
+
+async def test_what_the_proxy_asks_for_itself_is_no_statement_that_waits(world: World) -> None:
+    await world.lent()
+    await world.lent()
+    world.waiter()
+    waiter = world.pool.wait(LOGIN, None, 0, world.granted.append, print, "mine")
+    assert (len(world.pool.state.waiting), world.pool.state.waiting.of_clients) == (2, 1)
+    waiter.cancel()
+    assert world.pool.state.waiting.of_clients == 0
 
 
 async def test_waiting_for_a_host_that_went_away(world: World) -> None:

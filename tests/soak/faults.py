@@ -40,6 +40,7 @@ LOST = AGAIN | {
     "reply_missing",
     "transaction_lost",
     "user_share",
+    "user_share_timeout",
     "xa_later",
     "xa_not_ready",
     "xa_unknown",

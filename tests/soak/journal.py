@@ -33,6 +33,7 @@ NOT_DONE = frozenset(
         "transaction_moved",
         "transaction_undone",
         "user_share",
+        "user_share_timeout",
         "xa_not_ready",
     }
 )

@@ -14,7 +14,7 @@ from proxy.backends import Backends
 from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostLimits, HostPool
 from proxy.backends.settings import LOGIN
-from proxy.backends.waiting import Waiter
+from proxy.backends.waiting import NOBODY, Waiter
 from proxy.load import bucket_of
 from proxy.session.state import Role, Session, User
 from proxy.xa.resolver import Found
@@ -110,8 +110,8 @@ def services() -> Any:
         pool.state.busy.update({Resting(): "" for _ in range(busy)})
         pool.state.idle[0].extend(range(idle))
         pool.state.opening = opening
-    for _ in range(4):
-        first.state.waiting.add(Waiter(LOGIN, None, 0, float("inf"), no_answer, no_answer))
+    for user in ("app", "app", "app", "other", NOBODY):  # the last one is the proxy's own question
+        first.state.waiting.add(Waiter(LOGIN, None, 0, float("inf"), no_answer, no_answer, user))
     third.failures, third.last_error = 17, "Connection refused"
     for number in range(48):
         add_client(made, ready=number % 3 != 0, in_transaction=number % 8 == 0)
