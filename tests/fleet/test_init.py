@@ -53,6 +53,15 @@ def test_what_is_written_is_sound_private_and_never_overwritten(tmp_path: Path) 
     assert (status, "cannot be written" in output) == (2, True)
 
 
+def test_check_names_what_is_hardly_meant(tmp_path: Path) -> None:
+    """With exit status 0: it can be used."""
+    assert run("init", str(tmp_path))[0] == 0
+    settings = tmp_path / "shardgate.yaml"
+    settings.write_text(settings.read_text() + "\nlimits: {user_variables: 1G, session_memory: 1M}\n")
+    status, output = run("check", "--config", str(settings))
+    assert (status, "--  settings  limits.user_variables: 1GB is never reached" in output) == (0, True), output
+
+
 def test_accounts_of_distributed_transactions(tmp_path: Path) -> None:
     """Who switches them on and makes the accounts anew gets what these need then."""
     assert run("init", str(tmp_path))[0] == 0
