@@ -94,7 +94,7 @@ def proxy_with(cluster: Cluster, kind: str, address: str) -> Iterator[LocalProxy
         "schema": str(folder / "schema.json"),
         "topology": {"file": str(cluster.folder / "topology.json")},
     }
-    settings.pop("status", None)
+    settings["status"] = {"listen": None}
     proxy.configure(settings)
     proxy.start()
     try:

@@ -86,7 +86,7 @@ def proxy_of(stage: Stage, name: str, *, shards: int = SHARDS, workers: int = 1)
         "limits": {**settings.get("limits", {}), "scatter_rows": 0, "scatter_bytes": 0},
     }
     settings["backends"] |= {"queue_length": 5000, "queue_timeout": "60s"}
-    settings.pop("status", None)
+    settings["status"] = {"listen": None}
     proxy.configure(settings)
     proxy.start()
     try:

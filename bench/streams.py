@@ -106,7 +106,7 @@ def unlimited(cluster: Cluster, clients: int = 100) -> Iterator[LocalProxy]:
             "max_connections": clients + 10,
         },
     }
-    settings.pop("status", None)
+    settings["status"] = {"listen": None}
     proxy.configure(settings)
     proxy.start()
     try:
