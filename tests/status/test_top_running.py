@@ -31,9 +31,21 @@ def command(url: str, *more: str) -> list[str]:
     return [sys.executable, "-m", "proxy", "top", "--url", url, "--interval", "0.5", *more]
 
 
+def heed() -> None:
+    """In the child: shells let programs in the background ignore Ctrl-C, and so all that these start."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def heed_terminal() -> None:
+    heed()
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 @contextmanager
 def piped(url: str) -> Iterator[subprocess.Popen[bytes]]:
-    with subprocess.Popen(command(url), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=HERE) as running:
+    with subprocess.Popen(
+        command(url), stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=HERE, preexec_fn=heed
+    ) as running:
         patience = threading.Timer(60, running.kill)  # for a program that says nothing
         patience.start()
         try:
@@ -51,7 +63,7 @@ class Terminal:
         self.before = termios.tcgetattr(self.its)
         self.process = subprocess.Popen(
             command(url), stdin=self.its, stdout=self.its, stderr=self.its, cwd=HERE, start_new_session=True,
-            env={**os.environ, "TERM": "xterm"}, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env={**os.environ, "TERM": "xterm"}, preexec_fn=heed_terminal,
         )  # fmt: skip
         self.shown = b""
 
@@ -63,7 +75,9 @@ class Terminal:
                 self.shown += os.read(self.ours, 1 << 16)
 
     def ended(self) -> int:
+        end = time.monotonic() + 30
         while self.process.poll() is None:
+            assert time.monotonic() < end, self.shown
             if select.select([self.ours], [], [], 0.1)[0]:
                 self.shown += os.read(self.ours, 1 << 16)
         while select.select([self.ours], [], [], 0)[0]:
