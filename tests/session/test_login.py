@@ -181,7 +181,7 @@ async def test_denied_and_gone(authority: Authority) -> None:
 
 
 async def test_too_slow(authority: Authority) -> None:
-    visitor = Visitor(authority, seconds=0.001)
+    visitor = Visitor(authority, seconds=0.1)
     visitor.read()
     await async_wait_until(lambda: not visitor.transport.open, "the connection is closed")
     assert visitor.read() == []
