@@ -80,10 +80,13 @@ class _Show:
         """LIKE 'pattern', of what has no WHERE: a server would have to judge it, which may be away just when
         this is looked at. Raises Refuse.
         """
-        like, where = self.like_where()
-        if where is not None:
+        like: Template | None = None
+        if self.words.take("LIKE"):
+            like = self.texts.template(self.words.at, self.words.at + 1)
+            self.words.at += 1
+        if self.words.take("WHERE"):
             raise Refuse("own_where", what=what)
-        return like
+        return like  # what stands behind it nobody has read
 
     def _rest(self, word: str) -> Template | None:
         if not self.words.take(word):

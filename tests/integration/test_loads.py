@@ -110,7 +110,7 @@ def test_a_failing_shard(demo: Demo, ask: Ask, boards: dict[int, int], flavour: 
     ("sql", "code"),
     [
         ("SELECT * FROM boards WHERE id = {id} AND EXP(10000) = 1", 1690),
-        ("SELECT nosuch FROM boards WHERE id = {id}", 1054),
+        ("SELECT (SELECT 1, 2) FROM boards WHERE id = {id}", 1241),
         ("INSERT INTO boards (id, data) VALUES ({id}, '{{}}')", 1062),
         ("SELECT (SELECT 1 UNION SELECT 2) FROM boards WHERE id = {id}", 1242),
     ],
@@ -178,4 +178,9 @@ def test_no_where_is_taken_and_ignored(ask: Ask, what: str, flavour: str) -> Non
     with pytest.raises(pymysql.MySQLError, match=f"SHOW {what} takes no WHERE") as caught:
         ask(f"SHOW {what} WHERE nonsense = 1")
     assert caught.value.args[0] == 1235
+    with pytest.raises(pymysql.MySQLError, match="takes no WHERE"):
+        ask(f"SHOW {what} LIKE '%' WHERE 1")
+    with pytest.raises(pymysql.MySQLError) as caught:
+        ask(f"SHOW {what} LIKE '%' LIMIT 1")
+    assert caught.value.args[0] == 1064
     ask(f"SHOW {what} LIKE 'nothing-is-called-so'")
