@@ -55,12 +55,15 @@ def _listeners(value: Mapping[str, Any]) -> Iterator[tuple[Place, str, str]]:
 
 
 def _overlap(one: Address, other: Address) -> bool:
+    """Whether a client of the one could reach the other. [::] takes clients of IPv4, too."""
     if one.path is not None or other.path is not None:
         return one.path == other.path
-    hosts = _host(one), _host(other)
-    return one.port == other.port != 0 and (hosts[0] == hosts[1] or any(host in _WILDCARDS for host in hosts))
+    if one.port != other.port or not one.port:
+        return False
+    hosts = {_host(one), _host(other)}
+    return len(hosts) == 1 or "::" in hosts or ("0.0.0.0" in hosts and not any(":" in host for host in hosts))
 
 
 def _host(address: Address) -> str:
     host = address.host.lower()
-    return "127.0.0.1" if host in ("localhost", "::1") else host
+    return "127.0.0.1" if host == "localhost" else host

@@ -518,10 +518,10 @@ class Worker:
                 if self.services is not None:
                     self.services.tick()
                     self._history.tick(self.services)
-                    self._keeper.tick(self.services)
                     look_at_idle(self.services, time.monotonic())
                 else:
                     backends.tick()
+                self._keeper.tick(self.services)
             except Exception as error:
                 log.error("the clock's work failed", exc_info=error)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import sys
 import termios
 import time
@@ -35,8 +36,11 @@ class Keys:
 
     def __exit__(self, *_: object) -> None:
         if self.heard:
-            with suppress(termios.error):  # the terminal may be gone
+            # the terminal may be gone, or this run in the background by now: it would be stopped
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+            with suppress(termios.error):
                 termios.tcsetattr(self._file, termios.TCSAFLUSH, self._before)
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
             self._file = -1
 
     def wait(self, seconds: float, key: bytes) -> bool:

@@ -62,7 +62,7 @@ def _head(live: dict[str, Any], status: dict[str, Any], width: int, hint: str) -
         f"{clients.get('in_transaction', 0)} in a transaction",
         f"{clients.get('waiting', 0)} wait for another topology",
         f"topology version {topology.get('version', '–')}",
-        _workers(status["workers"], status["workers_wanted"]),
+        _workers(status["workers"], status["workers_wanted"] if status["ready"] else 0),
     ]
     reason = status["reason"]
     ready = Text("ready", "green") if status["ready"] else Text(reason or "not ready", "yellow")

@@ -32,6 +32,8 @@ _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 #: Who listens speaks something else than HTTP.
 _OTHER = "?"
 _HTTP, _END = b"HTTP/", b"\r\n\r\n"
+#: Bytes of an answer's head: who sends more, or goes on and on, is no status page.
+_LONGEST_HEAD = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +141,13 @@ def _whose(address: Address) -> str | None:
     """Whose status page is there: the proxy's name, "" when it has none, `_OTHER` when it is no page; None
     when nobody answers.
     """
-    answer = b""
+    answer, end = b"", time.monotonic() + _PATIENCE
     with suppress(OSError), closing(_connected(address)) as sock:
         sock.sendall(b"HEAD /status.js HTTP/1.0\r\nHost: localhost\r\n\r\n")
-        while answer[:5] == _HTTP[: len(answer)] and _END not in answer and (data := sock.recv(4096)):
+        while answer[:5] == _HTTP[: len(answer)] and _END not in answer and time.monotonic() < end:
+            data = sock.recv(4096)
+            if not data or len(answer) > _LONGEST_HEAD:
+                break
             answer += data
     if not answer:
         return None

@@ -115,7 +115,7 @@ def watch(console: Console, base: str, interval: float, *, once: bool = False) -
         console.print(look)
         return
     with _until_told():
-        if console.is_terminal:
+        if console.is_terminal and not console.is_dumb_terminal:
             _show(console, base, interval)
         else:
             _tell(console, base, interval, look)

@@ -51,8 +51,8 @@ class Keeper:
         self._found = []
         services.keep = lambda: self._keep(services)
 
-    def tick(self, services: Services) -> None:
-        """A few times a second."""
+    def tick(self, services: Services | None) -> None:
+        """A few times a second, also before there are services: who keeps nothing is taken for silent."""
         if self._peers is not None and self._now() >= self._due:
             self._due = self._now() + _PERIOD
             self._times += 1
@@ -62,20 +62,20 @@ class Keeper:
         """This worker's snapshot with what those before it have counted. It is kept before it is told."""
         if self._peers is None:
             return taken
-        self._put(taken, services)
+        if services is not None:  # else nothing is counted, and only `tick` says that the worker lives
+            self._put(taken, services)
         if self._before is None:
             return taken
         return of_hosts(combine(taken, self._before), [taken])
 
-    def _keep(self, services: Services, *, digests: bool = True) -> None:
+    def _keep(self, services: Services | None, *, digests: bool = True) -> None:
         if self._peers is None:
             return
-        if digests:
+        if digests and services is not None:
             self._lines[1] = json.dumps(handed_on.statements(services)).encode()
-        started = self.started
-        self._put(
-            snapshot.take(services, ready=True, started=started, now=time.time(), counts_only=True), services
-        )
+        now, ready = time.time(), services is not None
+        taken = snapshot.take(services, ready=ready, started=self.started, now=now, counts_only=True)
+        self._put(taken, services)
 
     def _put(self, taken: Snapshot, services: Services | None) -> None:
         assert self._peers is not None

@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog.testing
 
-from proxy.kept import Kept
+from proxy.kept import Kept, Past
+from proxy.peers import Peers
 from proxy.silence import LONG, Silence
+from proxy.status import snapshot
+from proxy.status.keeping import Keeper
 from tests.faults.test_replaced import workers
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
@@ -47,6 +51,23 @@ def test_it_is_told_once_and_when_it_is_over() -> None:
     assert after(0, 1) == []
     assert after(LONG, 0) == [("a worker does not answer", 102)]
     assert told[0]["seconds"] == LONG + 1
+
+
+def test_one_that_waits_for_its_servers_is_not_silent(tmp_path: Path) -> None:
+    """Also when its page is asked meanwhile: only what its clock does says that it lives."""
+    kept, now = Kept(2), 0.0
+    keeper = Keeper(Peers(tmp_path, 1, 2, kept), Past(0.0), lambda: now)
+    silence = Silence(kept, lambda: now)
+    silence.begins(1, 101)
+    keeper.whole(snapshot.take(None, ready=False, started=0.0, now=0.0), None)
+    assert kept.version(1) == 0  # it waits for a topology: its clock has not begun
+    with structlog.testing.capture_logs() as lines:
+        while now < 3 * LONG:
+            now += 1.0
+            if now > LONG:
+                keeper.tick(None)
+            silence.look()
+    assert not lines
 
 
 def page(proxy: OwnProxy) -> str:

@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import AsyncIterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -179,6 +180,26 @@ async def test_what_is_no_status_page_is_shared_only_while_it_is_silent(greeting
         claim = asyncio.to_thread(claim_status, address, StatusPlace("ours", predecessor=True))
         with pytest.raises(OSError, match="in use") if greeting else contextlib.nullcontext():
             await claim
+        await asyncio.to_thread(thread.join)
+
+
+async def test_an_answer_that_never_ends_holds_nobody_up() -> None:
+    """Drop by drop, as the head of a page; who sends so is none."""
+    with socket.create_server(("127.0.0.1", 0), reuse_port=True) as other:
+        address = Address("127.0.0.1", other.getsockname()[1])
+        other.settimeout(20)
+
+        def drip() -> None:
+            with contextlib.suppress(OSError), other.accept()[0] as client:
+                client.sendall(b"HTTP/1.0 200 OK\r\n")
+                while True:
+                    client.sendall(b"x: y\r\n")
+                    time.sleep(0.2)
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        with pytest.raises(OSError, match="in use"):
+            await asyncio.wait_for(asyncio.to_thread(claim_status, address, StatusPlace("ours")), 15)
         await asyncio.to_thread(thread.join)
 
 

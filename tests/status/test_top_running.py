@@ -58,12 +58,12 @@ def piped(url: str) -> Iterator[subprocess.Popen[bytes]]:
 class Terminal:
     """A program whose terminal is ours."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, kind: str = "xterm") -> None:
         self.ours, self.its = pty.openpty()
         self.before = termios.tcgetattr(self.its)
         self.process = subprocess.Popen(
             command(url), stdin=self.its, stdout=self.its, stderr=self.its, cwd=HERE, start_new_session=True,
-            env={**os.environ, "TERM": "xterm"}, preexec_fn=heed_terminal,
+            env={**os.environ, "TERM": kind}, preexec_fn=heed_terminal,
         )  # fmt: skip
         self.shown = b""
 
@@ -114,6 +114,20 @@ async def test_however_it_ends_the_terminal_is_as_it_was(page: str, how: str) ->
                 b"leaves"
             )  # the other screen
             assert b"\x1b[?25h" in terminal.shown  # the cursor
+        finally:
+            terminal.close()
+
+    await asyncio.to_thread(work)
+
+
+async def test_a_terminal_that_can_only_print(page: str) -> None:
+    def work() -> None:
+        terminal = Terminal(page, "dumb")
+        try:
+            while terminal.shown.count(b"Hot shards") < 2:
+                terminal.until(b"Hot shards")
+                terminal.shown += os.read(terminal.ours, 1 << 16)
+            assert b"\x1b" not in terminal.shown
         finally:
             terminal.close()
 
