@@ -117,6 +117,7 @@ LIGHT = (
     "--innodb-stats-persistent=OFF",  # else rows of a dictionary for each of hundreds of tables
     "--innodb-use-native-aio=0",  # a machine has only so many requests for all servers together
     "--performance-schema=OFF",
+    "--event-scheduler=OFF",  # MySQL's turns in a circle while the server shuts down
     "--skip-name-resolve",
     "--character-set-server=utf8mb4",
 )
