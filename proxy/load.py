@@ -42,7 +42,7 @@ _OWN_CODES: Final = frozenset(
     {1093, 1111, 1193, 1210, 1221, 1238, 1265, 1267, 1270, 1271, 1364, 1366, 1390, 1411, 1525, 3572, 3819}
 )
 _LACKING: Final = frozenset(
-    {1044, 1049, 1054, 1142, 1143, 1146, 1176, 1203, 1226, 1227, 1305, 1370, 1461, 1932}
+    {1044, 1049, 1054, 1142, 1143, 1146, 1176, 1203, 1226, 1227, 1286, 1305, 1370, 1461, 1932}
 )
 """Of class 42 all the same: a host that lacks a database, a table, a column, an index, a routine, a right, or
 room for a connection or a prepared statement.

@@ -20,7 +20,7 @@ from proxy.wire.constants import UNKNOWN_COLUMN
 log = structlog.get_logger("proxy")
 
 #: Unknown database, column and table; DROP TABLE of an unknown one; no such index.
-LACKING: Final = frozenset({1049, UNKNOWN_COLUMN, 1146, 1051, 1091})
+LACKING: Final = frozenset({1049, UNKNOWN_COLUMN, 1146, 1051, 1091, 1932})
 
 #: The account must not do that: what a role may do and the account may not.
 DENIED: Final = frozenset({1044, 1142, 1143, 1227, 1370})
