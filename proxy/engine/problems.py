@@ -19,7 +19,7 @@ from proxy.wire.constants import UNKNOWN_COLUMN
 
 log = structlog.get_logger("proxy")
 
-#: Unknown database, column and table; DROP TABLE of an unknown one; no such index.
+#: Unknown database, column and table; DROP TABLE of an unknown one; no such index; a table InnoDB lacks.
 LACKING: Final = frozenset({1049, UNKNOWN_COLUMN, 1146, 1051, 1091, 1932})
 
 #: The account must not do that: what a role may do and the account may not.
