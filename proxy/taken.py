@@ -14,6 +14,7 @@ import time
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from struct import Struct
 from typing import Final
 
 from config.address import Address
@@ -26,8 +27,10 @@ _PATIENCE = 2.0
 #: Seconds that the workers of a proxy that was killed get to notice it, and to stop listening.
 _ORPHANS = 3.0
 _PAUSE = 0.05
-#: LISTEN, in /proc/net/tcp.
-_LISTENS = "0A"
+#: The state of who listens, and from linux/sock_diag.h, inet_diag.h and netlink.h: what asks for sockets.
+_LISTEN = 10
+_SOCK_DIAG, _BY_FAMILY, _DUMP, _DONE = 4, 20, 0x301, 3
+_HEAD, _ASK, _PORT, _SOCKET_ID = Struct("=IHHII"), Struct("=BBBBI"), Struct("!H"), 48
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 #: Who listens speaks something else than HTTP.
 _OTHER = "?"
@@ -90,9 +93,35 @@ def taken(address: Address) -> bool:
         return _answers_at(address.path)
     if not address.port or not _conflicts(address):
         return False
-    port = f":{address.port:04X}"
+    try:
+        return any(address.port in _listening(family) for family in (socket.AF_INET, socket.AF_INET6))
+    except OSError:  # a kernel that is not asked so
+        return _in_proc(address.port)
+
+
+def _listening(family: socket.AddressFamily) -> set[int]:
+    """The ports at which somebody listens, of the kernel: /proc/net/tcp goes through all connections."""
+    found: set[int] = set()
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as sock:
+        asked = _ASK.pack(family, socket.IPPROTO_TCP, 0, 0, 1 << _LISTEN) + bytes(_SOCKET_ID)
+        sock.settimeout(_PATIENCE)
+        sock.send(_HEAD.pack(_HEAD.size + len(asked), _BY_FAMILY, _DUMP, 1, 0) + asked)
+        while True:
+            data = sock.recv(1 << 16)
+            while data:
+                size, kind, *_ = _HEAD.unpack_from(data)
+                if kind == _DONE:
+                    return found
+                if kind != _BY_FAMILY or size < _HEAD.size:
+                    raise OSError("the kernel does not say who listens")
+                found.add(_PORT.unpack_from(data, _HEAD.size + 4)[0])  # behind family, state and two more
+                data = data[-(-size // 4) * 4 :]
+
+
+def _in_proc(port: int) -> bool:
+    text = f":{port:04X}"
     return any(
-        line[1].endswith(port) and line[3] == _LISTENS
+        line[1].endswith(text) and line[3] == f"{_LISTEN:02X}"
         for name in ("tcp", "tcp6")
         for line in _lines(Path("/proc/net", name))
     )

@@ -18,6 +18,7 @@ import aiohttp
 import pytest
 
 from config.address import Address, parse_address
+from proxy import taken
 from proxy.stats import Use
 from proxy.status.calls import may_call
 from proxy.status.server import StatusServer
@@ -159,6 +160,26 @@ async def test_another_proxys_address_is_not_shared(
         await new.server.start(listen)
     assert new.server.address == ""
     await old.server.stop()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+@pytest.mark.parametrize("asked", [True, False])
+def test_who_only_holds_a_port_has_not_taken_it(
+    host: str, asked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not asked:  # a kernel that does not say who listens
+
+        def refuse(family: socket.AddressFamily) -> set[int]:
+            raise OSError
+
+        monkeypatch.setattr(taken, "_listening", refuse)
+    with socket.socket(taken.family_of(Address(host, 1))) as other:
+        other.bind((host, 0))
+        address = Address(host, other.getsockname()[1])
+        assert not taken.taken(address)
+        other.listen()
+        assert taken.taken(address)
+    assert not taken.taken(address)
 
 
 @pytest.mark.parametrize("greeting", [b"", b"J\0\0\0\n8.0.36-shardgate\0"])
