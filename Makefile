@@ -12,8 +12,8 @@
 
 PYTHON_BIN := .venv/bin
 ARGS ?=
-# so many tests run side by side, three a processor: most of them wait for servers most of the time
-JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); if [ $$n -lt 2 ]; then echo 2; else echo 6; fi)
+# so many run side by side: tests wait for servers, but each process more makes all of them dearer
+JOBS ?= $(shell n=$$(nproc 2>/dev/null || echo 2); if [ $$n -lt 2 ]; then echo 2; else echo 5; fi)
 WHAT ?= statements
 FUZZ_statements := differential
 FUZZ_packets := fuzz
