@@ -12,8 +12,10 @@ from typing import Any, Final
 from config.address import Address, parse_address
 from config.document import Path as Place
 from config.document import dotted
+from config.settings import Settings, StatusSettings
 
-_DEFAULTS: Final = (("listen", "127.0.0.1:3307"), ("status.listen", "127.0.0.1:9307"))
+_LISTEN: Final = str(Settings.model_fields["listen"].default[0].address)
+_STATUS: Final = str(StatusSettings.model_fields["listen"].default)
 _WILDCARDS: Final = ("0.0.0.0", "::")
 
 
@@ -39,7 +41,7 @@ def address_problems(value: Mapping[str, Any]) -> Iterator[tuple[Place, str]]:
 
 def _listeners(value: Mapping[str, Any]) -> Iterator[tuple[Place, str, str]]:
     """Place, name and text of each address; the default's place is where the other one is."""
-    listen = value.get("listen", _DEFAULTS[0][1])
+    listen = value.get("listen", _LISTEN)
     many = listen if isinstance(listen, list) else [listen]
     for index, one in enumerate(many):
         place: Place = ("listen", index) if isinstance(listen, list) else ("listen",)
@@ -48,7 +50,7 @@ def _listeners(value: Mapping[str, Any]) -> Iterator[tuple[Place, str, str]]:
         if isinstance(one, str):
             yield place, dotted(place), one
     status = value.get("status")
-    own = status.get("listen", _DEFAULTS[1][1]) if isinstance(status, Mapping) else _DEFAULTS[1][1]
+    own = status.get("listen", _STATUS) if isinstance(status, Mapping) else _STATUS
     if isinstance(own, str):
         given = isinstance(status, Mapping) and "listen" in status
         yield ("status", "listen") if given else ("listen",), "status.listen", own

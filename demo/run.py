@@ -7,9 +7,7 @@ proxy dies the demo ends.
 
 from __future__ import annotations
 
-import io
 import signal
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -81,8 +79,6 @@ def run(options: DemoOptions) -> int:
     """Run a demo until it is told to stop; the exit status: 0, or 1 after saying what went wrong."""
     before = {number: signal.getsignal(number) for number in SIGNALS}
     signals = _Signals()
-    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors in ("strict", "surrogateescape"):
-        sys.stdout.reconfigure(errors="replace")  # a terminal without × and ✓ is no reason to fail
     steps = Steps(Console(), signals.check)
     signals.install()
     try:

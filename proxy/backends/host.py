@@ -9,6 +9,7 @@ long, another try at a host that was away.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from itertools import chain
@@ -504,8 +505,7 @@ class HostPool:
     def tick(self) -> None:
         """What time asks for; call it a few times a second."""
         now = self._clock = self.now()
-        if self.state.waiting:
-            self._refuse_expired(now)
+        self._refuse(self.state.expired(now))
         for conn in self.state.idle_too_long(now - self.limits.idle_timeout, keep=1):
             conn.close()
         for conn in [conn for idle in self.state.idle for conn in idle if conn.settings.user_bytes > _HEAVY]:
@@ -526,11 +526,11 @@ class HostPool:
         if (self.failures or self.refusals) and not (self.state.opening or self._looks or self.retired):
             self._look(now)
 
-    def _refuse_expired(self, now: float) -> None:
+    def _refuse(self, expired: list[Waiter[BackendConnection]]) -> None:
         """Tell who has waited too long, with how many of its user waited until now."""
-        seconds = self.limits.wait_timeout
-        waiting = self.state.waiting.by_user()
-        for waiter in self.state.expired(now):
+        seconds, late = self.limits.wait_timeout, Counter(waiter.user for waiter in expired)
+        waiting = {user: count + self.state.waiting.of(user) for user, count in late.items()}
+        for waiter in expired:
             if self.failures:
                 waiter.refuse(self._unreachable(seconds))
             else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -179,14 +179,10 @@ class Waiting(Generic[C]):
         queue = self.queues.get(user)
         return len(queue) if queue else 0
 
-    def by_user(self) -> Counter[str]:
-        """How many of each user still wait."""
-        return Counter(waiter.user for waiter in self if not waiter.cancelled)
-
     @property
     def of_clients(self) -> int:
         """How many statements of clients wait: what the proxy asks for itself is none's."""
-        return sum(count for user, count in self.by_user().items() if user != NOBODY)
+        return sum(waiter.user != NOBODY and not waiter.cancelled for waiter in self)
 
     def add(self, waiter: Waiter[C]) -> None:
         """At the end of its user's queue."""

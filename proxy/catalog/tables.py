@@ -145,12 +145,11 @@ async def _keyspace(
     shards: Iterable[int | None] = (None,)
     if keyspace.sharded:
         shards = sorted({keyspace.all_shards[0], keyspace.all_shards[-1]}) if keyspace.all_shards else ()
-    shards = tuple(shards)
-    found_on = {}
+    ends: dict[int | None, Mapping[str, list[Column]]] = {shard: {} for shard in shards}
     for host, some in _by_host(keyspace, shards).items():
-        found_on.update(await _shards(keyspace, host, some, tables, backends))
-    seen = [found_on.get(shard, {}) for shard in shards]
-    every = {**dict(zip(shards, seen, strict=True)), **await _between(keyspace, tables, backends, turn)}
+        ends.update(await _shards(keyspace, host, some, tables, backends))
+    seen = list(ends.values())
+    every = ends | await _between(keyspace, tables, backends, turn)
     _compare(keyspace, tables, every, names, problems)
     found: dict[Table, tuple[Column, ...]] = {}
     for table in tables:

@@ -80,13 +80,15 @@ class _Show:
         """LIKE 'pattern', of what has no WHERE: a server would have to judge it, which may be away just when
         this is looked at. Raises Refuse.
         """
-        like: Template | None = None
-        if self.words.take("LIKE"):
-            like = self.texts.template(self.words.at, self.words.at + 1)
-            self.words.at += 1
+        like = self.token() if self.words.take("LIKE") else None
         if self.words.take("WHERE"):
             raise Refuse("own_where", what=what)
         return like  # what stands behind it nobody has read
+
+    def token(self) -> Template:
+        """The next one."""
+        self.words.at += 1
+        return self.texts.template(self.words.at - 1, self.words.at)
 
     def _rest(self, word: str) -> Template | None:
         if not self.words.take(word):
@@ -200,13 +202,9 @@ def _diagnostics(reader: _Show) -> Plan | None:
     offset: Template | None = None
     limit: Template | None = None
     if words.take("LIMIT"):
-        first = words.at
-        words.at += 1
+        limit = reader.token()
         if words.op(","):
-            offset = reader.texts.template(first, first + 1)
-            first = words.at
-            words.at += 1
-        limit = reader.texts.template(first, first + 1)
+            offset, limit = limit, reader.token()
     return reader.finished(variant(count=count, offset=offset, limit=limit))
 
 
@@ -299,10 +297,7 @@ def describe(statement: Statement) -> Plan | None:
         raise Refuse("no_database")
     if not reader.is_logical(database):
         return None
-    like: Template | None = None
-    if not words.done:
-        like = reader.texts.template(words.at, words.at + 1)
-        words.at += 1
+    like = None if words.done else reader.token()
     reader.check(database, first)
     return reader.finished(ShowColumns(database=database, table=first, like=like, databases=(database,)))
 

@@ -48,6 +48,7 @@ class Starting:
         own, page, nobody = (one.getsockname()[1] for one in self._reserved)
         self.port, status = port or own, status or page
         self.status = status
+        folder.mkdir(exist_ok=True)
         (folder / "shardgate.yaml").write_text(
             json.dumps(
                 {
@@ -135,15 +136,12 @@ def test_an_address_that_is_taken_is_named(tmp_path: Path, which: str, setting: 
 @pytest.mark.parametrize("which", ["status", "port"])
 def test_another_proxys_address_is_taken(tmp_path: Path, which: str) -> None:
     """It has another `listen`: nobody's predecessor, though the kernel would share the port between both."""
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.mkdir()
-    one = Starting(first, 1)
+    one = Starting(tmp_path / "first", 1)
     try:
         one.wait()
         port = {"status": one.status, "port": one.port}[which]
         with open_listener(one.port) if which == "port" else contextlib.nullcontext():
-            other = Starting(second, 2, status=port)
+            other = Starting(tmp_path / "second", 2, status=port)
             assert other.process.wait(30) == 1
         assert other.log.read_text() == TAKEN.format(port, "status.listen")
         other.stop()
@@ -163,13 +161,10 @@ def open_listener(port: int) -> socket.socket:
 
 
 def test_a_successor_shares_the_status_address(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.mkdir()
-    old = Starting(first, 2)
+    old = Starting(tmp_path / "first", 2)
     try:
         old.wait()
-        new = Starting(second, 2, port=old.port, status=old.status)
+        new = Starting(tmp_path / "second", 2, port=old.port, status=old.status)
         try:
             new.wait()
         finally:
