@@ -484,7 +484,8 @@ class HostPool:
         state, host, have = self.state, self.host, self.state.has(waiter.user)
         used = min(len(state.busy), state.max_connections - 1)  # would one that is free be for this user?
         stopped = not state.share.allows(have, used, waiter.user)
-        stopped = stopped or (not seconds and len(state.waiting) < state.max_waiting)  # in the queue
+        queued = state.waiting.before(waiter.user)
+        stopped = stopped or (not seconds and queued < state.max_waiting)  # in the queue
         if stopped and have < state.max_connections:
             told: dict[str, object] = {"user": waiter.user, "host": host, "have": have}
             if seconds:
@@ -492,7 +493,7 @@ class HostPool:
             return ProxyError("user_share", **told, waiting=state.waiting.of(waiter.user))
         if seconds:
             return ProxyError("pool_timeout", host=host, seconds=seconds, limit=state.max_connections)
-        return ProxyError("pool_full", host=host, waiting=len(state.waiting))
+        return ProxyError("pool_full", host=host, waiting=queued)
 
     async def _reset(self, conn: BackendConnection) -> None:
         """To the pool, clean; a connection that cannot be reset is closed."""

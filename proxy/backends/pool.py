@@ -155,7 +155,7 @@ class PoolState(Generic[C]):
         return True
 
     def _has_place(self, user: str) -> bool:
-        return self._places.allows(self.waiting.of(user), len(self.waiting), user)
+        return self._places.allows(self.waiting.of(user), self.waiting.before(user), user)
 
     def give(self, conn: C, now: float) -> Waiter[C] | None:
         """`conn` is free and clean: who gets it next, or None and it is idle. With this one more may be free

@@ -179,9 +179,15 @@ class Waiting(Generic[C]):
         queue = self.queues.get(user)
         return len(queue) if queue else 0
 
+    def before(self, user: str) -> int:
+        """How many places of the queue are taken for this user: what the proxy asks for itself takes none of
+        its clients'.
+        """
+        return self._count if user == NOBODY else self._count - self.of(NOBODY)
+
     @property
     def of_clients(self) -> int:
-        """How many statements of clients wait: what the proxy asks for itself is none's."""
+        """How many statements of clients still wait."""
         return sum(waiter.user != NOBODY and not waiter.cancelled for waiter in self)
 
     def add(self, waiter: Waiter[C]) -> None:

@@ -284,6 +284,20 @@ async def test_what_the_proxy_asks_for_itself_is_no_statement_that_waits(world: 
     assert world.pool.state.waiting.of_clients == 0
 
 
+async def test_what_the_proxy_asks_for_itself_takes_no_place_in_the_queue(world: World) -> None:
+    """As when it looks at tables, or for branches that are left, while all connections are in use."""
+    await world.lent()
+    await world.lent()
+    refused: list[Exception] = []
+    world.pool.wait(LOGIN, None, 0, world.granted.append, refused.append)
+    for user in ("a", "b", "c"):
+        world.pool.wait(LOGIN, None, 0, world.granted.append, refused.append, user)
+    assert (len(world.pool.state.waiting), refused) == (LIMITS.max_waiting + 1, [])
+    world.pool.wait(LOGIN, None, 0, world.granted.append, refused.append, "d")
+    world.pool.wait(LOGIN, None, 0, world.granted.append, refused.append)
+    assert ["3 statements already wait" in str(refused[0]), "4 statements" in str(refused[1])] == [True, True]
+
+
 async def test_waiting_for_a_host_that_went_away(world: World) -> None:
     await world.lent()
     world.waiter()
