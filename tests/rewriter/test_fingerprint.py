@@ -268,6 +268,19 @@ def test_the_digest_of_a_beginning_tells_no_more(pieces: list[str], env: Env) ->
         assert "secret" not in digest(sql, env.findall, 10_000, most)
 
 
+@given(
+    st.lists(
+        st.one_of(SECRETS, st.sampled_from(["1.5", "1e", ".5", "1e5", "0x1f", ", ", "\n "])), max_size=60
+    ),
+    st.sampled_from(MODES),
+    st.integers(10, 60),
+)
+def test_a_digest_is_the_beginning_of_a_longer_one(pieces: list[str], env: Env, limit: int) -> None:
+    """Of a long fingerprint only so much is read as is told."""
+    sql = f"SELECT {' '.join(pieces)}".encode()
+    assert digest(sql, env.findall, limit) == digest(sql, env.findall, 10_000)[:limit]
+
+
 def test_the_beginning_of_a_long_statement() -> None:
     sql = b"SELECT a FROM t WHERE id IN (1, 2, 3) AND name = 'x y' AND b = " + b"1 + " * 100_000 + b"1"
     assert digest(sql, limit=80, most=30) == "SELECT a FROM t WHERE id IN …"

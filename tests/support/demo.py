@@ -116,6 +116,7 @@ class Demo:
             "charset": "utf8mb4",
             "autocommit": True,
             "connect_timeout": 120,
+            "ssl_disabled": "ssl" not in arguments,
         }
         return pymysql.connect(**(settings | arguments))
 

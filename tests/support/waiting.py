@@ -9,13 +9,12 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-PAUSE = 0.01
-LONGER = 0.05
+PAUSE, LONGEST = 0.01, 0.1
 """What takes seconds is looked at less often: a look may be a page of the proxy's, or a command."""
 
 
 def _pause(waited: float) -> float:
-    return PAUSE if waited < 1.0 else LONGER
+    return min(max(PAUSE, waited / 16), LONGEST)
 
 
 def wait_until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
