@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from time import monotonic
 
 from tests.faults.link import Link
 from tests.integration.own import OwnProxy
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
+
+STILL = 0.3
 
 
 @dataclass
@@ -35,13 +38,13 @@ class Faulty:
         return sum(link.from_server for link in self.links)
 
     def stands_still(self, beyond: int = 0) -> Callable[[], bool]:
-        """A condition to wait for: `read` is above `beyond`, and the same at 25 looks in a row."""
-        last, same = -1, 0
+        """A condition to wait for: `read` is above `beyond`, and has been the same for `STILL` seconds."""
+        last, since = -1, 0.0
 
         def still() -> bool:
-            nonlocal last, same
-            before, last = last, self.read
-            same = same + 1 if before == last else 0
-            return same >= 25 and last > beyond
+            nonlocal last, since
+            if (now := self.read) != last:
+                last, since = now, monotonic()
+            return last > beyond and monotonic() - since >= STILL
 
         return still

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 import structlog
 
 from proxy.errors import ProxyError, error_lines
+from proxy.planning import pool
 from proxy.planning.pool import Planners, Turns, _Job
 from proxy.planning.process import Planner, serve
 from proxy.planning.protocol import AT_ONCE, HEADER, Request, Unpacking, pack
@@ -26,6 +28,7 @@ from tests.rewriter import golden
 from tests.rewriter.support import SCHEMA_MODEL, TOPOLOGY, expand, rewriter, values_of
 from tests.support.demo import gone
 from tests.support.waiting import async_wait_until
+from tests.support.zygote import ForkedPlanner
 
 ENV = Env(database="demo")
 KNOWN = rewriter()
@@ -105,13 +108,22 @@ async def test_users_take_turns() -> None:
 
 
 @pytest.fixture
-async def planners() -> Any:
+async def executed() -> AsyncIterator[Planners]:
+    """With processes as proxies have them."""
     made = Planners(Tasks().spawn, 60.0)
     yield made
     made.close()
 
 
-async def test_a_process_plans(planners: Planners) -> None:
+@pytest.fixture
+def planners(executed: Planners, monkeypatch: pytest.MonkeyPatch) -> Planners:
+    """With forked ones, which are there without half a second of imports."""
+    monkeypatch.setattr(pool, "Child", ForkedPlanner)
+    return executed
+
+
+async def test_a_process_plans(executed: Planners) -> None:
+    planners = executed
     sql = b"SELECT data FROM pins WHERE ts = 1 " + b"AND ts = 1 " * 20
     answer = await planners.plan("u", sql, ENV, KNOWN)
     assert answer.made is not None
@@ -194,8 +206,9 @@ def process_of(planners: Planners) -> int:
     return process.pid
 
 
-async def test_a_process_that_is_lost_with_nothing_to_do(planners: Planners) -> None:
+async def test_a_process_that_is_lost_with_nothing_to_do(executed: Planners) -> None:
     """No statement notices, and it is no zombie."""
+    planners = executed
     await planners.plan("u", b"SELECT 1", ENV, KNOWN)
     first = process_of(planners)
     os.kill(first, signal.SIGKILL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 
 from demo.process import reserve_port
 from tests.support.waiting import wait_until
+from tests.support.zygote import zygote
 
 
 def get(url: str) -> tuple[int, str]:
@@ -67,9 +69,8 @@ class Starting:
         (folder / "topology.json").write_text(json.dumps(topology))
         self.url = f"http://127.0.0.1:{status}/"
         self.log = folder / "log"
-        with self.log.open("wb") as log:
-            command = [sys.executable, "-m", "proxy", "serve", "--config", str(folder / "shardgate.yaml")]
-            self.process = subprocess.Popen(command, stderr=log, cwd=Path(__file__).parents[2])
+        command = [sys.executable, "-m", "proxy", "serve", "--config", str(folder / "shardgate.yaml")]
+        self.process = zygote().popen(command, self.log, os.environ)
 
     def stop(self) -> None:
         self.process.kill()
