@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import LONGEST, either, shared_by, turn
+from tests.conftest import CLUSTERS, HALVES, LONGEST, ORDER, either, shared_by, turn
 from tests.support.programs import FLAVOURS
 
 
@@ -30,14 +30,24 @@ def test_a_flavours_tests_share_a_process(request: pytest.FixtureRequest) -> Non
 def test_the_longest_shares_begin_first() -> None:
     ids = [
         "tests/x/test_a.py::test_b",
+        "tests/drivers/test_a.py::test_b[mysql9]",
+        "tests/faults/test_a.py::test_b[mysql9]",
         "tests/rewriter/test_words.py::test_b",
         "tests/x/test_a.py::test_b[mariadb]",
-        "tests/faults/test_a.py::test_b[mysql9]",
+        "tests/fleet/test_a.py::test_b[1-mysql9]",
+        "tests/integration/test_a.py::test_b[mariadb-1]",
+        "tests/faults/test_z.py::test_b[mariadb]",
     ]
-    ids += ["tests/integration/test_a.py::test_b[mysql9-1]", "tests/fleet/test_a.py::test_b[1-mariadb]"]
     assert sorted(ids, key=turn) == ids[::-1]
+
+
+def test_shares_that_are_named_exist() -> None:
     root = Path(__file__).parents[1]
     assert [name for name in LONGEST if not (root / name).exists()] == []
+    folders = {path.name for path in (root / "tests").iterdir()}
+    named = {name.split()[-1] for name in ORDER if "," in name}
+    assert named <= folders & {*CLUSTERS, *HALVES}
+    assert set(ORDER) > set(FLAVOURS)
 
 
 def test_some_tests_need_one_server_each() -> None:
