@@ -212,9 +212,10 @@ ORDER = (
     "mysql9, first half of faults",
     "mysql9, second half of faults",
 )
-"""In which shares begin; what is not here comes last, files of fast tests at the very end. Half of the time of
-`CLUSTERS` is spent waiting: side by side with others that calculate, two or three of them keep two cores busy,
-four do not. Those that take longest begin first.
+"""In which shares begin; what is not here comes last, files of fast tests at the very end.
+
+Half of the time of `CLUSTERS` is spent waiting. Beside others that calculate, two or three of them keep two
+cores busy; four do not. Those that take longest begin first.
 """
 
 

@@ -312,8 +312,10 @@ def main() -> None:
     for name in MODULES:
         importlib.import_module(name)
     importlib.import_module("rewriter.tree.start").load()
-    command = typer.main.get_command(cli.app)  # which takes a third of a proxy's start
+    command: Any = typer.main.get_command(cli.app)  # which takes a third of a proxy's start
     vars(typer.main)["get_command"] = lambda _: command
+    for name in ("serve", "demo"):  # what is made as their command lines are read for the first time
+        command.commands[name].make_context(name, [])
     gc.collect()
     gc.freeze()
     key = RsaKey()
