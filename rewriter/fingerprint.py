@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 Findall = Callable[[bytes], list[tuple[bytes, bytes]]]
@@ -283,6 +283,10 @@ def digest_of(fingerprint: bytes, limit: int = 500) -> str:
 
     No more of a long one is read than is told: the costliest statements may have ten thousand rows in VALUES.
     """
+    return _kept_digest(fingerprint, limit) if len(fingerprint) <= _KEPT else _digest_of(fingerprint, limit)
+
+
+def _digest_of(fingerprint: bytes, limit: int) -> str:
     most = limit // 2 + 1
     while fingerprint.count(b"\0") > most:
         *texts, _ = fingerprint.split(b"\0", most)
@@ -291,6 +295,13 @@ def digest_of(fingerprint: bytes, limit: int = 500) -> str:
             return told
         most *= 8
     return _told(fingerprint[:-1].split(b"\0"), limit)
+
+
+_KEPT: Final = 1024
+"""Digests of fingerprints up to so many bytes are kept: each look at the costliest statements needs the same
+ones, and so do traces and the slow log.
+"""
+_kept_digest: Final = lru_cache(maxsize=1000)(_digest_of)
 
 
 def _told(texts: list[bytes], limit: int) -> str:
