@@ -279,6 +279,8 @@ def _built(text: str, source: str) -> _Builder | None:
         return None
     builder = _Builder(Document(None, source, [], text, {}))
     try:
+        if "*" in text and _size(node, {}) > MAX_VALUES:  # seconds before that many are made
+            raise _TooMuch(_MANY)
         builder.document.value = builder.build(node, ())
     except _TooMuch as error:
         raise ConfigError([Problem("document", str(error), source)]) from error
@@ -299,6 +301,23 @@ def _lines_of(text: str) -> dict[Path, int]:
     return {} if builder is None else builder.lines
 
 
+_MANY: Final = f"has more than {MAX_VALUES} values"
+
+
+def _size(node: yaml.Node, known: dict[int, int], depth: int = 0) -> int:
+    """How many values `node` is once its aliases are expanded. One within itself counts once: it is too deep,
+    as building it tells.
+    """
+    if isinstance(node, yaml.ScalarNode) or depth > MAX_DEPTH:
+        return 1
+    size = known.get(id(node))
+    if size is None:
+        known[id(node)] = 1
+        parts = [value for _, value in node.value] if isinstance(node, yaml.MappingNode) else node.value
+        size = known[id(node)] = 1 + sum(_size(one, known, depth + 1) for one in parts)
+    return size
+
+
 class _TooMuch(Exception):
     """The document is too large or too deep once its aliases are expanded."""
 
@@ -315,7 +334,7 @@ class _Builder:
     def build(self, node: yaml.Node, path: Path) -> object:
         self.count += 1
         if self.count > MAX_VALUES:
-            raise _TooMuch(f"has more than {MAX_VALUES} values")
+            raise _TooMuch(_MANY)
         if len(path) > MAX_DEPTH:
             raise _TooMuch(f"is nested more than {MAX_DEPTH} levels deep")
         self.lines.setdefault(path, node.start_mark.line + 1)
