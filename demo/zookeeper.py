@@ -85,12 +85,14 @@ class LocalZooKeeper(Child):
         """The lines for TLS."""
         if self.authority is None:
             return ""
-        self.secure_port = self.secure_port or free_port()
+        if not self._settled:  # or it moves on to others, as one of the two was taken
+            self.secure_port = free_port()
         pem = self.directory / "server.pem"
         cert, key = self.authority.issue(file="zookeeper")
         pem.write_bytes(key.read_bytes() + cert.read_bytes())
         return (
             f"secureClientPort={self.secure_port}\n"
+            f"secureClientPortAddress={self.host}\n"
             "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
             f"ssl.keyStore.location={pem}\n"
             "ssl.keyStore.type=PEM\n"
@@ -100,7 +102,17 @@ class LocalZooKeeper(Child):
         )
 
     def _unready(self) -> str:
-        return "" if b"Mode:" in self._ask(b"srvr") else "no answer"
+        if b"Mode:" not in self._ask(b"srvr"):
+            return "no answer"
+        # which it binds later, and ends when it cannot
+        return "" if self.authority is None or self._listens(self.secure_port) else "no TLS"
+
+    def _listens(self, port: int) -> bool:
+        try:
+            socket.create_connection((self.host, port), timeout=1.0).close()
+        except OSError:
+            return False
+        return True
 
     def _ask(self, word: bytes) -> bytes:
         """The answer to a four-letter word; empty while there is none."""

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from demo.certificates import LocalAuthority
 from demo.process import free_port, kill_all, reserve_port, run, spawn, stop_all, tail
+from demo.programs import ServerError
+from demo.zookeeper import LocalZooKeeper
 from tests.support.demo import gone
 from tests.support.waiting import wait_until
 
@@ -85,3 +88,27 @@ def test_a_port_in_use_is_not_reserved() -> None:
 def test_tail_of_a_missing_log_is_empty(tmp_path: Path) -> None:
     assert tail(tmp_path / "nothing") == ""
     assert not gone(os.getpid())
+
+
+def test_zookeeper_moves_when_its_port_for_tls_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers on the plain one before it finds that, and then ends."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        ports = [free_port(), taken.getsockname()[1]]
+        monkeypatch.setattr("demo.zookeeper.free_port", lambda: ports.pop(0) if ports else free_port())
+        server = LocalZooKeeper(tmp_path, LocalAuthority(tmp_path))
+        try:
+            server.start()
+        except ServerError as error:
+            if "install it" not in str(error):
+                raise
+            pytest.skip(str(error))
+        try:
+            assert not ports
+            assert server.secure_port != taken.getsockname()[1]
+            wait_until(lambda: server._listens(server.secure_port), "it serves")
+            assert server.alive
+        finally:
+            server.stop()
