@@ -30,14 +30,13 @@ import typer.testing
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
-from demo.certificates import LocalAuthority
-from demo.programs import Program, ServerError
+from demo.programs import Program
 from demo.servers import start_all, stop_servers
 from demo.workspace import Workspace
 from demo.zookeeper import LocalZooKeeper
 from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
-from tests.support.programs import FLAVOURS, need_program, program_of
+from tests.support.programs import FLAVOURS, need_program, program_of, started_zookeeper
 from tests.support.servers import LocalServer
 from tests.support.template import VARIABLE, template_of
 
@@ -297,13 +296,6 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalZooKeep
     """One server for all tests, with a port for TLS beside the plain one. Each test uses nodes of its own,
     and one that stops it starts it again.
     """
-    folder = tmp_path_factory.mktemp("zookeeper")
-    server = LocalZooKeeper(folder, LocalAuthority(folder))
-    try:
-        server.start()
-    except ServerError as error:
-        if "install it" not in str(error):
-            raise
-        pytest.skip(str(error))
+    server = started_zookeeper(tmp_path_factory.mktemp("zookeeper"))
     yield server
     server.stop()

@@ -11,11 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from demo.certificates import LocalAuthority
 from demo.process import free_port, kill_all, reserve_port, run, spawn, stop_all, tail
-from demo.programs import ServerError
-from demo.zookeeper import LocalZooKeeper
 from tests.support.demo import gone
+from tests.support.programs import started_zookeeper
 from tests.support.waiting import wait_until
 
 SLEEP = ["sleep", "600"]
@@ -98,13 +96,7 @@ def test_zookeeper_moves_when_its_port_for_tls_is_taken(
         taken.bind(("127.0.0.1", 0))
         ports = [free_port(), taken.getsockname()[1]]
         monkeypatch.setattr("demo.zookeeper.free_port", lambda: ports.pop(0) if ports else free_port())
-        server = LocalZooKeeper(tmp_path, LocalAuthority(tmp_path))
-        try:
-            server.start()
-        except ServerError as error:
-            if "install it" not in str(error):
-                raise
-            pytest.skip(str(error))
+        server = started_zookeeper(tmp_path)
         try:
             assert not ports
             assert server.secure_port != taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Which database servers the tests run on.
+"""Which database servers the tests run on, and their ZooKeeper.
 
 "mariadb" is a `mariadbd` of this machine; "mysql9" is MySQL 9 from the folder in $SHARDGATE_MYSQL9, or a
 `mysqld` on the PATH that is one. Both may also be what $SHARDGATE_MYSQLD names. In CI a missing one fails.
@@ -10,10 +10,13 @@ import functools
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from demo.certificates import LocalAuthority
 from demo.programs import Flavour, Program, ServerError, find_program
+from demo.zookeeper import LocalZooKeeper
 
 FLAVOURS = ("mariadb", "mysql9")
 
@@ -61,3 +64,15 @@ def need_program(flavour: str) -> Program:
             pytest.fail(message, pytrace=False)
         pytest.skip(message)
     return program
+
+
+def started_zookeeper(folder: Path) -> LocalZooKeeper:
+    """One with a port for TLS beside the plain one. Skips where ZooKeeper is not installed."""
+    server = LocalZooKeeper(folder, LocalAuthority(folder))
+    try:
+        server.start()
+    except ServerError as error:
+        if "install it" not in str(error):
+            raise
+        pytest.skip(str(error))
+    return server
