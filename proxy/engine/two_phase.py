@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Iterable
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -159,14 +160,15 @@ class Committing:
         """
         services = self.client.services
         decisions: Decisions = services.resolver.decisions
+        prepared = partial(services.resolver.prepared_now, self.gtrid, [conn.host for conn in self.branches])
         name = BranchName.own(self.gtrid, self.first_host)
         until = monotonic() + max(_LEAST, services.settings.timeouts.buffer)
         while True:
             try:
-                committed = await decisions.settle(name)
+                committed = await decisions.settle(name, prepared)
                 break
             except Undecided as why:
-                if monotonic() > until:
+                if why.forgotten or monotonic() > until:
                     log.error("a COMMIT is undecided", gtrid=self.gtrid.decode(), reason=str(why))
                     self._leave()
                     services.resolver.counts["unknown"] += 1

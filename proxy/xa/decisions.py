@@ -2,13 +2,15 @@
 
 A decision is a row of the first host's table, committed with the first host's own part. Who finds a branch
 and no decision writes that it is aborted, under the same key: that waits for a transaction that is about to
-decide, and afterwards nobody can decide any more. So no time-out is needed to be right.
+decide, and afterwards nobody can decide any more. So no time-out is needed to be right. Before that is for
+good a branch must still be prepared: while one is, no decision is deleted, so that there was none; else
+somebody has finished the transaction, and how is forgotten.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from time import monotonic
 from typing import Final, NamedTuple
 
@@ -29,7 +31,8 @@ log = structlog.get_logger("proxy")
 _TABLE: Final = f"`{xa.DATABASE}`.`{xa.DECISIONS}`".encode()
 _OF_HOST: Final = f"`{xa.DATABASE}`.`{xa.IDENTITY}`".encode()
 _IDENTITY: Final = b"SELECT id FROM " + _OF_HOST
-_COMMIT: Final = b"COMMIT AND NO CHAIN NO RELEASE"
+_PLAINLY: Final = b" AND NO CHAIN NO RELEASE"
+_COMMIT: Final = b"COMMIT" + _PLAINLY
 """Behind each write: a server's own default may be autocommit = 0."""
 _DUPLICATE: Final = 1062
 _PATIENCE: Final = 5.0
@@ -37,16 +40,20 @@ _PATIENCE: Final = 5.0
 _PERIOD: Final = 2.0
 SOME: Final = 1000
 """So many decisions are read, and deleted, at a time."""
+Prepared = Callable[[], Awaitable[bool | None]]
+"""Whether a branch of the transaction is prepared now, asked anew; None when none of their hosts answers."""
 
 
 class Undecided(Exception):
     """It cannot be told now whether a transaction is committed; the text says why. `silent`: the host has let
-    us wait, perhaps for a connection that was about to decide.
+    us wait, perhaps for a connection that was about to decide. `forgotten`: it is finished, and nobody knows
+    any more how.
     """
 
-    def __init__(self, reason: str, *, silent: bool = False) -> None:
+    def __init__(self, reason: str, *, silent: bool = False, forgotten: bool = False) -> None:
         super().__init__(reason)
         self.silent = silent
+        self.forgotten = forgotten
 
 
 def decision(gtrid: bytes, hosts: Iterable[str]) -> bytes:
@@ -121,7 +128,7 @@ class Decisions:
             remedy = "run shardgate fleet create"
             log.warning("no distributed transactions there", host=host, reason=reason, remedy=remedy)
 
-    async def settle(self, name: BranchName) -> bool:
+    async def settle(self, name: BranchName, prepared: Prepared) -> bool:
         """Whether the transaction is committed; from now on that is so for good. Raises Undecided."""
         masters = self._topology().hosts
         known = any(self._is(host, name) and name.is_of(host) for host in masters)
@@ -129,7 +136,9 @@ class Decisions:
             await asyncio.gather(*map(self._learn, masters))
             self._again = monotonic() + _PERIOD
         hosts = self._holders(name)
-        found = await asyncio.gather(*(self._settle(host, name) for host in hosts), return_exceptions=True)
+        found = await asyncio.gather(
+            *(self._settle(host, name, prepared) for host in hosts), return_exceptions=True
+        )
         if any(one is True for one in found):
             return True
         for one in found:
@@ -157,24 +166,18 @@ class Decisions:
             raise Undecided(f"no master is, or has replicated from, {name.first}")
         return found
 
-    async def _settle(self, host: str, name: BranchName) -> bool:
+    async def _settle(self, host: str, name: BranchName, prepared: Prepared) -> bool:
+        look = b"SELECT committed FROM %s WHERE gtrid = X'%s'" % (_TABLE, name.gtrid.hex().encode())
         try:
             async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
                 rows = await ask(conn, _IDENTITY)
                 if [row[0] for row in rows] != [name.identity.encode()]:
                     self.forget(host)
                     raise Undecided(f"{host} is another server by now")
-                look = b"SELECT committed FROM %s WHERE gtrid = X'%s'" % (_TABLE, name.gtrid.hex().encode())
                 rows = await ask(conn, look)
                 if not rows:
-                    try:
-                        await ask(conn, _insert(name.gtrid, ABORTED, b""))
-                        await ask(conn, _COMMIT)
+                    if await self._abort(conn, name, prepared):
                         return False
-                    except ServerError as error:
-                        if error.err.code != _DUPLICATE:
-                            raise
-                    await ask(conn, _COMMIT)  # what was read before is not what is there now
                     rows = await ask(conn, look)
         except TimeoutError:
             reason = f"{host} does not answer, or a transaction there is about to decide"
@@ -184,6 +187,24 @@ class Decisions:
         if not rows:
             raise Undecided(f"{host} has forgotten it meanwhile")
         return rows[0][0] == b"1"
+
+    async def _abort(self, conn: BackendConnection, name: BranchName, prepared: Prepared) -> bool:
+        """Make the decision impossible; False when there is one meanwhile. Raises Undecided, ServerError."""
+        await ask(conn, b"START TRANSACTION")
+        try:
+            await ask(conn, _insert(name.gtrid, ABORTED, b""))
+        except ServerError as error:
+            if error.err.code != _DUPLICATE:
+                raise
+            await ask(conn, _COMMIT)  # what was read before is not what is there now
+            return False
+        there = await prepared()
+        await ask(conn, _COMMIT if there else b"ROLLBACK" + _PLAINLY)
+        if there is None:
+            raise Undecided("none of the hosts with its branches answers")
+        if not there:
+            raise Undecided("it is finished already, and its decision is deleted", forgotten=True)
+        return True
 
     async def old(self, host: str, seconds: float, behind: bytes = b"") -> list[Decided]:
         """The decisions of a host that are older than so many seconds, `SOME` at most, in the order of their

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
 from typing import Any, Final
 
@@ -163,6 +164,18 @@ class Resolver:
         self._asked = frozenset(host for host, names in zip(hosts, answers, strict=True) if names is not None)
         return list(found.values())
 
+    async def prepared_now(self, gtrid: bytes, hosts: Iterable[str]) -> bool | None:
+        """Whether a branch of this transaction is prepared on one of these hosts; None when those that answer
+        have none, and others do not answer.
+        """
+        answers: list[list[BranchName] | None] = [None]
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE / 2):  # a decision waits for it
+                answers = await asyncio.gather(*map(self._recover, hosts))
+        if any(one.gtrid == gtrid for names in answers if names is not None for one in names):
+            return True
+        return None if None in answers else False
+
     async def _recover(self, host: str) -> list[BranchName] | None:
         try:
             async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
@@ -207,8 +220,13 @@ class Resolver:
         """Finish the branches of one transaction."""
         name = found[0].name
         try:
-            committed = await self.decisions.settle(name)
+            hosts = {one.host for one in found}
+            committed = await self.decisions.settle(name, partial(self.prepared_now, name.gtrid, hosts))
         except Undecided as why:
+            if why.forgotten:  # another proxy was faster
+                for one in found:
+                    self.prepared.pop((one.host, one.name.gtrid, one.name.bqual), None)
+                return
             for one in found:
                 one.state, one.reason = "undecided", str(why)
             log.warning("a transaction is undecided", gtrid=name.gtrid.decode(), reason=str(why))

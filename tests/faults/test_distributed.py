@@ -14,7 +14,8 @@ from typing import Any
 import pymysql
 import pytest
 
-from demo.programs import Program
+from config.xa import FORMAT_ID, BranchName
+from demo.programs import Flavour, Program
 from tests.faults.bank import Bank
 from tests.faults.xa_runs import COMMIT, DECISION, RUNS, STEPS, run
 from tests.support.waiting import wait_until, wait_until_is
@@ -99,6 +100,49 @@ def test_what_nobody_knows(bank: Bank) -> None:
             there = {int(n) for (n,) in bank.rows(0, "SELECT n FROM here.done")}
             assert (number in there) is not before
             wait_until(lambda: not listed(cursor), "it is told no more", 20)
+
+
+def test_a_decision_that_is_forgotten(bank: Bank) -> None:
+    """The answer to COMMIT is lost; before the proxy can ask, another one has finished the transaction and
+    forgotten its decision: no row, then, does not say that it was rolled back.
+    """
+
+    def finish() -> None:
+        with bank.servers[1].connect() as connection, connection.cursor() as cursor:
+            cursor.execute("XA RECOVER")
+            ((_, length, _, data),) = cursor.fetchall()
+            name = data if isinstance(data, bytes) else data.encode()
+            found = BranchName.read(FORMAT_ID, name[:length], name[length:])
+            assert found is not None
+            if bank.servers[1].program.flavour is Flavour.MARIADB:  # a connection keeps what it has prepared
+                cursor.execute(f"KILL {found.thread}")
+            wait_until(partial(ended, cursor, b"XA COMMIT " + found.literal), "it is committed")
+        with bank.servers[0].connect() as connection, connection.cursor() as cursor:
+            cursor.execute(f"DELETE FROM shardgate_xa.decisions WHERE gtrid = X'{found.gtrid.hex()}'")
+            assert cursor.rowcount == 1
+
+    with bank.connect() as connection, connection.cursor() as cursor:
+        wait_until(partial(bank.serves, cursor, 0), "it serves")
+        bank.traps[0].arm(*COMMIT, then=finish, before=False)
+        number = bank.number()
+        with pytest.raises(pymysql.MySQLError, match="It is so on all of its hosts or on none") as told:
+            bank.transfer(cursor, number, 0)
+        assert told.value.args[0] == 1105
+        assert bank.rows(1, f"SELECT n FROM there.done WHERE n = {number}")
+        cursor.execute("ROLLBACK")
+        wait_until(partial(bank.serves, cursor, 0), "it serves")
+    bank.check()
+
+
+def ended(cursor: Any, statement: bytes) -> bool:
+    """Whether this has ended the branch: not while its connection still has it."""
+    try:
+        cursor.execute(statement)
+    except pymysql.MySQLError as error:
+        if error.args[0] != 1397:
+            raise
+        return False
+    return True
 
 
 @pytest.mark.one_server

@@ -97,3 +97,28 @@ async def test_all_of_many_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(told.decisions, "delete", delete)
     await told._forget_old()
     assert deleted == [one.gtrid for one in rows[2 * SOME :]]
+
+
+@pytest.mark.parametrize(
+    ("answers", "there"),
+    [
+        ({OTHER: [1, 2]}, True),
+        ({OTHER: [2]}, False),
+        ({OTHER: None}, None),
+        ({COPY: [2], OTHER: None}, None),  # it may be there
+        ({COPY: None, OTHER: [1]}, True),
+        ({}, False),
+    ],
+)
+async def test_whether_it_is_prepared_now(
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[int] | None], there: bool | None
+) -> None:
+    told = Told(*IDENTITIES)
+    told.prepared = {(OTHER, gtrid(1), b""): Found(OTHER, BranchName.own(gtrid(1), FIRST), 0.0)}  # long ago
+
+    async def recover(host: str) -> list[BranchName] | None:
+        numbers = answers[host]
+        return None if numbers is None else [BranchName.own(gtrid(one), FIRST) for one in numbers]
+
+    monkeypatch.setattr(told, "_recover", recover)
+    assert await told.prepared_now(gtrid(1), answers) is there

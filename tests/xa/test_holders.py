@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any, cast
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
 from config.xa import BranchName, new_bqual
-from proxy.xa.decisions import Decisions, Undecided
+from proxy.xa.decisions import Decisions, Prepared, Undecided
 
 MINE, ANOTHER = "1" * 16, "2" * 16
 LONG = "mysql-0.mysql.a-namespace-with-a-rather-long-name.svc.cluster.local:3306"
@@ -29,14 +29,14 @@ class Masters(Decisions):
         if host in self.told:
             self.identities[host] = self.told[host]
 
-    async def _settle(self, host: str, name: BranchName) -> bool:
+    async def _settle(self, host: str, name: BranchName, prepared: Prepared) -> bool:
         self.asked.append(host)
         return False
 
     async def ask(self, first: str) -> list[str]:
         gtrid = b"%s.7.%020x" % (MINE.encode(), 1)
         self.asked.clear()
-        await self.settle(BranchName(gtrid, new_bqual(5, first), MINE, 7))
+        await self.settle(BranchName(gtrid, new_bqual(5, first), MINE, 7), AsyncMock(return_value=True))
         return self.asked
 
 
