@@ -7,13 +7,10 @@ from typing import Final
 
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT, UNKNOWN
 from proxy.errors import ProxyError
-from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 
 from .collect import Collector
 from .connection import BackendConnection, Owner
-
-_AUTOCOMMIT = int(Status.AUTOCOMMIT)
 
 PING: Final = frame(b"\x0e")
 #: A reset leaves the server's own character set, not that of the log-in, so it is set again.
@@ -62,7 +59,6 @@ async def reset(conn: BackendConnection, seconds: float) -> bool:
         conn.close()
         return False
     conn.settings = LOGIN
-    conn.without_autocommit = not conn.scanner.status & _AUTOCOMMIT
     conn.pinned = conn.for_cursors = conn.unclean = conn.unread = False
     conn.statements = None
     conn.resetting = False

@@ -219,7 +219,6 @@ class LoginConnector:
         conn.version = done.greeting.server_version
         conn.offers = done.greeting.extended
         conn.scanner.status = done.status & ~Status.SESSION_STATE_CHANGED
-        conn.without_autocommit = not done.status & Status.AUTOCOMMIT
         conn.transport = protocol.transport
         conn.descriptor = descriptor_of(conn.transport)
         conn.transport.set_protocol(conn)

@@ -170,7 +170,6 @@ class BackendConnection(asyncio.Protocol):
         "undone",
         "unread",
         "version",
-        "without_autocommit",
     )  # fmt: skip
 
     def __init__(self, host: str, owner: Owner) -> None:
@@ -198,9 +197,6 @@ class BackendConnection(asyncio.Protocol):
         self.prepared = False  # XA PREPARE of the branch was sent: it may outlive the connection
         self.undone = False  # the server has rolled the branch back, and waits to be told XA ROLLBACK
         self.unread = False  # the server may know of a change that its last reply could not tell
-        self.without_autocommit = (
-            False  # the server's own default, which holds where no setting says otherwise
-        )
         self.for_cursors = False  # tied only as long as a cursor is open on it
         self.statements: ServerStatements | None = None  # what is prepared on it
         self.doomed = False  # a KILL QUERY is under way to it, which may come late: never shared again
@@ -485,7 +481,7 @@ class BackendConnection(asyncio.Protocol):
         except ProtocolError as problem:
             self._fail(ProxyError("backend_protocol", host=self.host, reason=str(problem)))
             return b""
-        autocommit = self.settings.values.get("autocommit", b"0" if self.without_autocommit else b"1")
+        autocommit = self.settings.get("autocommit")
         now = b"1" if scanner.status & _AUTOCOMMIT else b"0"
         if autocommit != now and autocommit in (b"0", b"1"):
             if not (changed or receiver.own):

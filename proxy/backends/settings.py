@@ -38,7 +38,8 @@ RESULTS = "(results)"
 
 #: What a fresh backend connection has (it logs in with utf8mb4_general_ci): these have no useful DEFAULT to
 #: go back to. `sql_auto_is_null` is never on, whatever a server's default is: it reads the connection's last
-#: insert id, which may be another session's.
+#: insert id, which may be another session's. Nor does autocommit depend on what a server's default was when
+#: a connection was opened: SET GLOBAL changes it, and hosts may differ; a session has what it began with.
 LOGIN_VALUES: Mapping[str, bytes] = {
     "character_set_client": b"utf8mb4",
     "character_set_results": b"utf8mb4",
@@ -46,6 +47,7 @@ LOGIN_VALUES: Mapping[str, bytes] = {
     "collation_connection": b"utf8mb4_general_ci",
     RESULTS: b"",
     "sql_auto_is_null": b"0",
+    "autocommit": b"1",
 }
 
 
@@ -112,8 +114,7 @@ class Settings:
     user_bytes: int
     #: Whether the name of a user variable is not ASCII: it must be read in UTF-8.
     named: bool
-    #: The status flags of a connection with them, outside of a transaction, if the server's own default has
-    #: autocommit on.
+    #: The status flags of a connection with them, outside of a transaction.
     status: int
     #: These without user variables and `OF_TRANSACTIONS`: what the reading of a statement depends on.
     system: Settings
@@ -229,6 +230,8 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
     if "character_set_connection" in wanted and "collation_connection" not in wanted:
         # setting the character set moves the collation to that set's default
         wanted["collation_connection"] = new.get("collation_connection", LOGIN_VALUES["collation_connection"])
+    if old.get("autocommit") == _LOGGED_IN and wanted.get("autocommit") == b"0":
+        first += b"autocommit=1,"  # MySQL's status flags say so wrongly where it was off from the begin
     last = _TRACKED if old.get(RESULTS) == _LOGGED_IN else b""
     if not wanted:
         if last:

@@ -14,7 +14,6 @@ LOADING: Final = LOGIN.with_values(
     {
         "sql_mode": b"'ALLOW_INVALID_DATES,NO_AUTO_VALUE_ON_ZERO'",
         "time_zone": b"'+00:00'",
-        "autocommit": b"1",
     }
 )
 """How rows are put in: whatever is stored on a shard must be taken as it is."""
@@ -34,8 +33,6 @@ usual 60 seconds it gives up when the client reads slowly."""
 def resting_settings(client: Exchange) -> Settings:
     """The session's settings as the rest is run with: outside of its transaction."""
     settings = client.session.settings.base
-    if client.session.autocommit and settings.get("autocommit") is None:
-        return settings
     return settings.with_values({"autocommit": b"1"})
 
 

@@ -63,8 +63,8 @@ _WIDE = (b"ucs2", b"utf16", b"utf16le", b"utf32")
 
 
 #: Set to DEFAULT they keep the value that a server has told. MySQL's own DEFAULT of the first two is none
-#: (see `settings`), and hosts may differ in the last, by which statements are read.
-_HELD = frozenset({"foreign_key_checks", "unique_checks", "sql_mode"})
+#: (see `settings`), and hosts may differ in the others: by sql_mode statements are read.
+_HELD = frozenset({"autocommit", "foreign_key_checks", "unique_checks", "sql_mode"})
 
 #: Errors that a server gives before it has set anything: no right, no such variable, read-only, not for a
 #: session, not for all, wrong value or type, unknown character set, collation, time zone, column; syntax.

@@ -165,11 +165,13 @@ class Session:
 
     @property
     def reading(self) -> dict[str, bytes]:
-        """The setting that a session begins with besides its character set: the servers' sql_mode. It is said
-        to every connection, since it decides how statements are read and hosts may differ in it.
+        """The settings that a session begins with besides its character set: the servers' sql_mode, and that
+        autocommit is off where it is off there. They are said to every connection, since they decide how
+        statements are read, and whether they last, and hosts may differ in them.
         """
         mode = self.defaults.get("sql_mode")
-        return {} if mode is None else {"sql_mode": mode}
+        found = {} if mode is None else {"sql_mode": mode}
+        return found if self.default_autocommit else {**found, "autocommit": b"0"}
 
     @property
     def kept(self) -> int:
@@ -307,9 +309,7 @@ class Session:
         charset = charset_of(self.settings.get("character_set_client") or b"utf8mb4")
         connection = connection_of(self.settings.get("character_set_connection") or b"utf8mb4")
         self.no_backslash_escapes = "NO_BACKSLASH_ESCAPES" in modes
-        self.autocommit = (
-            self.settings.get("autocommit") or (b"1" if self.default_autocommit else b"0")
-        ) == b"1"
+        self.autocommit = self.settings.get("autocommit") == b"1"
         self.unsafe_charset = charset in NOT_ASCII
         self.tracks_replies = self.tracker is not None and follows_replies(self.settings)
         self._utf8 = charset in ("utf8mb4", "utf8mb3", "utf8")

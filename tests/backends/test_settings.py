@@ -120,6 +120,16 @@ def test_a_fresh_connection_is_told_all_character_sets(new: Settings) -> None:
     assert server.values == {**state(new), **TRACKED}
 
 
+def test_autocommit_is_turned_on_before_it_is_off() -> None:
+    """On a connection that began without it MySQL's status flags have it until it is turned off."""
+    assert LOGIN.with_values({"autocommit": b"0"}).statement_from(LOGIN) == b"SET autocommit=0"
+    assert LOGIN.statement_from(LOGIN.with_values({"autocommit": b"0"})) == b"SET autocommit=1"
+    statement = LOGIN.with_values({"autocommit": b"0"}).statement_from(FRESH)
+    assert statement.index(b"autocommit=1") < statement.index(b"autocommit=0")
+    assert b"autocommit=1" in LOGIN.statement_from(FRESH)
+    assert b"autocommit=1" in LOGIN_STATEMENT
+
+
 @given(some_settings(), some_settings())
 def test_equal_settings_are_one_object(one: Settings, two: Settings) -> None:
     assert (one is two) == (one.values == two.values)

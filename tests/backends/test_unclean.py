@@ -78,15 +78,6 @@ def test_autocommit_is_not_what_it_should_be(reply: bytes, pieces: int) -> None:
     assert owner.closed == [conn]
 
 
-def test_autocommit_that_the_server_has_off_by_itself() -> None:
-    receiver = Recorder()
-    conn, _, _ = asked(receiver)
-    conn.without_autocommit = True
-    conn.data_received(ok_packet(1, 0, affected=1))
-    assert receiver.done == [(1, None)]
-    assert not conn.unclean
-
-
 def test_autocommit_as_set() -> None:
     receiver = Recorder()
     conn, _, _ = asked(receiver)

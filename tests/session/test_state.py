@@ -64,10 +64,12 @@ def test_version(version: str, number: int) -> None:
     [(None, None, True), (b"1", None, True), (b"0", None, False), (b"0", b"1", True), (b"1", b"0", False)],
 )
 def test_autocommit(default: bytes | None, value: bytes | None, expected: bool) -> None:
+    """A session begins with the servers' default, as a setting of its own."""
     made = session(defaults={} if default is None else {"autocommit": default})
+    made.settings = made.settings.with_values(made.reading)
     if value is not None:
         made.settings = made.settings.with_values({"autocommit": value})
-        made.refresh_env()
+    made.refresh_env()
     assert made.autocommit == expected
     assert bool(made.status() & Status.AUTOCOMMIT) == expected
 

@@ -169,3 +169,59 @@ def test_nothing_reaches_others(world: Connection, proxy: OwnProxy, way: str, fl
         if differing:
             wrong[name] = differing
     assert wrong == {}
+
+
+def test_a_servers_own_autocommit(world: Connection, proxy: OwnProxy) -> None:
+    """It is turned off and on past the proxy, while connections are opened and reset: that says nothing of
+    the sessions, whose writes are written.
+    """
+    for number, now in enumerate((1, 0, 1, 0)):
+        with world.cursor() as cursor:
+            cursor.execute(f"SET GLOBAL autocommit = {now}")
+            try:
+                for _ in range(2):
+                    with proxy.connect(database="legacy", autocommit=None) as client:
+                        run(client, "DO GET_LOCK('leaked', 0)")  # so that the connection is reset afterwards
+                        write(client, f"INSERT INTO noted VALUES ({number})")
+                        run(client, "SET autocommit = 0")
+            finally:
+                cursor.execute("SET GLOBAL autocommit = 1")
+            with proxy.connect(database="legacy", autocommit=None) as client:
+                write(client, f"INSERT INTO noted VALUES ({number})")
+            cursor.execute(f"SELECT COUNT(*) FROM noted WHERE a = {number}")
+            assert cursor.fetchone() == (3,)
+
+
+def write(client: Connection, sql: str) -> None:
+    with client.cursor() as cursor:
+        cursor.execute("SELECT @@autocommit, @@session.autocommit")
+        assert cursor.fetchone() == (1, 1)
+        cursor.execute(sql)
+
+
+def test_autocommit_for_all(world: Connection, proxy: OwnProxy) -> None:
+    """Sessions begin with what SET GLOBAL has said, on connections that were opened before, too."""
+    with (
+        proxy.connect(database="legacy") as admin,
+        proxy.connect(database="legacy", autocommit=None) as before,
+        admin.cursor() as setting,
+    ):
+        setting.execute("SET GLOBAL autocommit = 0")
+        try:
+            with proxy.connect(database="legacy", autocommit=None) as client, client.cursor() as cursor:
+                cursor.execute("INSERT INTO noted VALUES (1)")
+                cursor.execute("SELECT @@autocommit, COUNT(*) FROM noted")
+                assert cursor.fetchone() == (0, 1)
+                cursor.execute("ROLLBACK")
+                cursor.execute("SET autocommit = 1")
+                cursor.execute("INSERT INTO noted VALUES (2)")
+                cursor.execute("SET autocommit = DEFAULT, sql_mode = CONCAT(@@sql_mode)")
+                cursor.execute("INSERT INTO noted VALUES (3)")
+            write(before, "INSERT INTO noted VALUES (4)")
+        finally:
+            setting.execute("SET GLOBAL autocommit = 1")
+    with world.cursor() as cursor:
+        cursor.execute("SELECT a FROM noted ORDER BY a")
+        assert cursor.fetchall() == ((2,), (4,))
+    with proxy.connect(database="legacy", autocommit=None) as client:
+        write(client, "INSERT INTO noted VALUES (5)")
