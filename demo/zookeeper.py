@@ -18,7 +18,8 @@ from demo.programs import ServerError
 JAR = Path("/usr/share/java/zookeeper.jar")
 LOGGER = JAR.with_name("slf4j-simple.jar")  # comes with the package; without it nothing is logged
 NETTY = ("codec", "resolver")  # for TLS; those that the package's own list lacks
-TICK_MS = 500  # sessions may be as short as two ticks and as long as twenty
+TICK_MS = 500  # sessions may be as short as two ticks
+LONGEST_SESSION_MS = 60_000
 
 _JAVA = (
     "-Xmx96m",
@@ -70,6 +71,7 @@ class LocalZooKeeper(Child):
             f"clientPort={self.port}\n"
             f"clientPortAddress={self.host}\n"
             f"tickTime={TICK_MS}\n"
+            f"maxSessionTimeout={LONGEST_SESSION_MS}\n"
             "maxClientCnxns=0\n"
             "admin.enableServer=false\n"
             "4lw.commands.whitelist=ruok,srvr\n"

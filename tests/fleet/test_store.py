@@ -267,18 +267,22 @@ def test_no_zookeeper(tmp_path: Path) -> None:
 
 
 def test_zookeeper_is_restarted_meanwhile(tmp_path: Path) -> None:
-    """What is asked while it is away waits for it; the lock stays when it is back within the session."""
+    """What is asked while it is away waits for it; the lock stays when it is back within the session (which
+    lasts longer than any machine takes for a start).
+    """
     server = LocalZooKeeper(tmp_path / "zookeeper")
     server.start()
-    settings = ZooKeeper(hosts=server.address, path="/t", session_timeout=8.0, cache_file=tmp_path / "cache")
+    settings = ZooKeeper(hosts=server.address, path="/t", session_timeout=50.0, cache_file=tmp_path / "cache")
     store = ZooKeeperStore(settings)
     store.open()
     try:
-        store.lock(Holder.me("split"))
+        me = Holder.me("split")
+        store.lock(me)
         store.append("journal/000001", b"before")
         server.stop()
         server.spawn()
         store.append("journal/000001", b"after")
+        assert store.holder() == me, server.log.read_text()
         store.check_lock()
         assert set(store.entries("journal/000001")) == {b"before", b"after"}
         store.publish(version(1), None)
