@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from typing import Any
 
-import aiomysql
+from aiomysql import escape_string
 
 from config.schema import Kind, Schema, Table, quote
 from config.topology import Host, Topology
@@ -91,7 +92,14 @@ def inserts(database: str, table: str, columns: tuple[str, ...], rows: list[Row]
     start = f"INSERT INTO {quote(database)}.{quote(table)} ({', '.join(map(quote, columns))}) VALUES "
     for first in range(0, len(rows), ROWS_PER_INSERT):
         chunk = rows[first : first + ROWS_PER_INSERT]
-        yield start + ", ".join(aiomysql.escape_sequence(row, "utf8mb4") for row in chunk)
+        yield start + ", ".join(f"({', '.join(map(_literal, row))})" for row in chunk)
+
+
+def _literal(value: Any) -> str:
+    """A value of a row as SQL: numbers as they are, all else as text."""
+    if value is None:
+        return "NULL"
+    return str(value) if isinstance(value, int) else f"'{escape_string(str(value))}'"
 
 
 def legacy(database: str = "legacy") -> list[str]:

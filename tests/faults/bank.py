@@ -112,7 +112,7 @@ class Bank:
                 "topology": {"file": "topology.json"},
                 "schema": "schema.yaml",
                 "xa": {"enabled": True, "resolve_after": "300ms", "keep": "2s"},
-                "timeouts": {"buffer": 0},
+                "timeouts": {"buffer": 0, "drain": "2s"},
             }
         )
         self.proxy.start()

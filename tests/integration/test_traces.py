@@ -114,6 +114,7 @@ def test_a_comment_s_trace_goes_on(proxy: OwnProxy, collector: Collector, flavou
     assert one.resource["process.pid"] == proxy.proxy.pid
 
 
+@pytest.mark.either_server
 def test_a_fan_out_has_a_span_for_each_host(proxy: OwnProxy, collector: Collector) -> None:
     client = proxy.raw()
     boards = boards_of(client)
@@ -139,6 +140,7 @@ def running(demo: Demo) -> list[str]:
     return found
 
 
+@pytest.mark.either_server
 def test_servers_are_told(own: MakeOwn, collector: Collector) -> None:
     settings = {"tracing": {"endpoint": collector.endpoint, **FAST}, "backends": {"comment": True}}
     proxy = own(settings)
@@ -161,6 +163,7 @@ def test_servers_are_told(own: MakeOwn, collector: Collector) -> None:
         assert any(one in seen for one in begin), (seen, begin)
 
 
+@pytest.mark.either_server
 def test_hand_on_can_be_off(own: MakeOwn, collector: Collector) -> None:
     proxy = own({"tracing": {"endpoint": collector.endpoint, "hand_on": False, **FAST}})
     client, context = proxy.raw(), Context()
@@ -171,6 +174,7 @@ def test_hand_on_can_be_off(own: MakeOwn, collector: Collector) -> None:
     one_and_calls(collector.of(context.trace), context)
 
 
+@pytest.mark.either_server
 def test_writes_have_a_span_for_each_statement_of_a_host(proxy: OwnProxy, collector: Collector) -> None:
     client = proxy.raw()
     ids = ", ".join(str(id) for id in boards_of(client).values())
@@ -189,6 +193,7 @@ def test_writes_have_a_span_for_each_statement_of_a_host(proxy: OwnProxy, collec
     assert len(one.about["shardgate.hosts"]) == len(proxy.demo.masters)
 
 
+@pytest.mark.either_server
 def test_errors(proxy: OwnProxy, collector: Collector) -> None:
     client = proxy.raw()
     context = Context()
@@ -209,6 +214,7 @@ def test_errors(proxy: OwnProxy, collector: Collector) -> None:
     one_and_calls(collector.of(context.trace), context)
 
 
+@pytest.mark.either_server
 def test_prepared_statements(proxy: OwnProxy, collector: Collector) -> None:
     client = proxy.raw()
     board = next(iter(boards_of(client).values()))
@@ -336,6 +342,7 @@ def test_every_kind_of_statement_runs(own: MakeOwn, collector: Collector) -> Non
     assert names >= {"BEGIN", "COMMIT", "SAVEPOINT"}
 
 
+@pytest.mark.either_server
 def test_a_client_that_goes(proxy: OwnProxy, collector: Collector) -> None:
     client, context = proxy.raw(), Context()
     client.write(query(context.behind("SELECT SLEEP(30)")))
@@ -434,6 +441,7 @@ def test_a_proxy_that_ends_sends_what_it_has(own: MakeOwn, collector: Collector)
         collector.of(context.trace)
 
 
+@pytest.mark.either_server
 def test_comments_make_no_further_plans(demo: Demo, connect: Connect) -> None:
     """Also where nothing is traced: a context differs with every statement."""
 

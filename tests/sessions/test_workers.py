@@ -43,6 +43,7 @@ def server(demo: Demo) -> Iterator[Connection]:
         yield server
 
 
+@pytest.mark.either_server
 @pytest.mark.parametrize("pinned", [False, True])
 def test_a_statement_of_another_worker_is_killed(
     pair: tuple[OwnProxy, Raw, Raw], server: Connection, pinned: bool
@@ -62,6 +63,7 @@ def test_a_statement_of_another_worker_is_killed(
         assert one.ask("SELECT n FROM shardgate_kept").value == b"1"
 
 
+@pytest.mark.either_server
 @pytest.mark.parametrize("command", [False, True])
 def test_a_session_of_another_worker_is_killed(
     pair: tuple[OwnProxy, Raw, Raw], server: Connection, command: bool
@@ -79,6 +81,7 @@ def test_a_session_of_another_worker_is_killed(
     assert other.ask(f"KILL {one.id}").code == 1094
 
 
+@pytest.mark.either_server
 def test_what_is_set_for_all_holds_in_the_other_worker(pair: tuple[OwnProxy, Raw, Raw]) -> None:
     """Its connections from before have the old value."""
     _, one, other = pair
@@ -112,6 +115,7 @@ def test_a_lock_of_another_worker(pair: tuple[OwnProxy, Raw, Raw]) -> None:
     assert other.ask(asked).rows == [(None, b"1")]
 
 
+@pytest.mark.either_server
 def test_workers_end_with_their_supervisor(own: MakeOwn) -> None:
     """Killed by force it can tell them nothing."""
     proxy = own({"workers": 2}, expected=("the supervisor is gone",))
@@ -133,6 +137,7 @@ def _ended(pid: int) -> bool:
         return True
 
 
+@pytest.mark.either_server
 def test_timed_ids_of_two_workers(own: MakeOwn) -> None:
     """Unique, and each client's ascending: the sequence is the shard's, not the process's."""
     proxy = own({"workers": 2})
@@ -166,6 +171,7 @@ def test_timed_ids_of_two_workers(own: MakeOwn) -> None:
         clients[0].ask("DELETE FROM photos WHERE user_id = 70 AND caption = 'test_workers'")
 
 
+@pytest.mark.either_server
 def test_advice_is_for_the_statements_of_all_workers(pair: tuple[OwnProxy, Raw, Raw]) -> None:
     _, one, other = pair
     for client in (one, other, other):
@@ -178,6 +184,7 @@ def test_advice_is_for_the_statements_of_all_workers(pair: tuple[OwnProxy, Raw, 
     wait_until_is(counts, [3], "both workers' statements are counted")
 
 
+@pytest.mark.either_server
 def test_sessions_of_all_workers_are_shown(pair: tuple[OwnProxy, Raw, Raw]) -> None:
     _, one, other = pair
     shown = {row[0] for row in one.ask("SHOW PROXY SESSIONS").rows}
