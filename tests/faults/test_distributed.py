@@ -57,7 +57,7 @@ def test_answers_that_are_lost(bank: Bank) -> None:
     cases = (
         (first, COMMIT, False, 0, 0),
         (first, COMMIT, True, 1053, 0),
-        (first, (DECISION,), False, 1053, 0),
+        (first, DECISION, False, 1053, 0),
         (branch, (b"XA PREPARE",), False, 1053, 0),
         (branch, (b"XA PREPARE",), True, 1053, 0),
         (branch, (b"XA COMMIT",), True, 0, 1),

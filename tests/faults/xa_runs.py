@@ -25,13 +25,16 @@ from tests.faults.bank import Bank
 from tests.support.programs import FLAVOURS, need_program
 from tests.support.waiting import wait_until
 
-DECISION = b"INSERT INTO `shardgate_xa`"
+_DECISION = b"INSERT INTO `shardgate_xa`"
+#: A client's, to commit; what the resolver writes of a branch that was left is the other.
+DECISION = (_DECISION, b"', 1, X'")
+ABORTED = (_DECISION, b"', 0, X'")
 #: A client's: the proxy's own COMMIT, when it deletes old decisions, has no decision before it.
-COMMIT = (DECISION, b"COMMIT AND NO CHAIN")
+COMMIT = (*DECISION, b"COMMIT AND NO CHAIN")
 #: Statements of a COMMIT (see `Trap`), and at which of the hosts.
 STEPS = {
     "prepare": ((b"XA PREPARE",), "branch"),
-    "decide": ((DECISION,), "first"),
+    "decide": (DECISION, "first"),
     "commit": (COMMIT, "first"),
     "finish": ((b"XA COMMIT",), "branch"),
 }
@@ -44,7 +47,7 @@ LEFT = {
     },
     "prepare": {
         "look": ((b"SELECT committed",), "first"),
-        "abort": ((DECISION,), "first"),
+        "abort": (ABORTED, "first"),
         "undo": ((b"XA ROLLBACK",), "branch"),
     },
 }
