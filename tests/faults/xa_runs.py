@@ -32,14 +32,14 @@ ABORTED = (_DECISION, b"', 0, X'")
 #: A client's: the proxy's own COMMIT, when it deletes old decisions, has no decision before it.
 COMMIT = (*DECISION, b"COMMIT AND NO CHAIN")
 #: Statements of a COMMIT (see `Trap`), and at which of the hosts.
-STEPS = {
+STEPS: dict[str, tuple[tuple[bytes, ...], str]] = {
     "prepare": ((b"XA PREPARE",), "branch"),
     "decide": (DECISION, "first"),
     "commit": (COMMIT, "first"),
     "finish": ((b"XA COMMIT",), "branch"),
 }
 #: Statements of the resolver, by what there is to be resolved.
-LEFT = {
+LEFT: dict[str, dict[str, tuple[tuple[bytes, ...], str]]] = {
     "commit": {
         "recover": ((b"XA RECOVER",), "branch"),
         "look": ((b"SELECT committed",), "first"),
