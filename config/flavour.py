@@ -116,6 +116,8 @@ class Flavour:
     """CREATE DATABASE IF NOT EXISTS of one that is there counts one row."""
     warns_of_utf8mb3: bool
     """SET NAMES utf8mb3 gives a warning."""
+    greets_without_autocommit: bool
+    """Where it is off by itself, the greeting says so."""
     set_counts_subqueries: bool
     """FOUND_ROWS() and the like tell of the subqueries of a SET."""
     nested_begin_keeps_mode: bool
@@ -219,6 +221,7 @@ MARIADB: Final = Flavour(
     counts_flushed_tables=False,
     noted_create_counts=False,
     warns_of_utf8mb3=False,
+    greets_without_autocommit=True,
     set_counts_subqueries=True,
     nested_begin_keeps_mode=False,
     resets_to_server_charset=False,
@@ -292,6 +295,7 @@ MYSQL: Final = Flavour(
     counts_flushed_tables=True,
     noted_create_counts=True,
     warns_of_utf8mb3=True,
+    greets_without_autocommit=False,
     set_counts_subqueries=False,
     nested_begin_keeps_mode=True,
     resets_to_server_charset=True,

@@ -134,6 +134,12 @@ class Worker:
             facts = await self._learn_facts(backends)
             if facts is None:
                 return
+            if facts.defaults["autocommit"] == b"0":
+                log.warning(
+                    "sessions begin with autocommit off",
+                    reason="it is off on the server that was asked first",
+                    remedy="SET GLOBAL autocommit = 1 through the proxy, unless that is meant",
+                )
             services = self._serve_with(facts, backends)
             if self.peers is not None:
                 await self._meet(self.peers, services)

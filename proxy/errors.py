@@ -38,7 +38,9 @@ _UNSENT: Final = frozenset(
         *_NO_SHARE,
     }
 )  # fmt: skip
-_UNKNOWN: Final = frozenset({"partial_write", "partial_commit", "transaction_unknown", "xa_unknown"})
+_UNKNOWN: Final = frozenset(
+    {"partial_write", "partial_commit", "transaction_unknown", "xa_unknown", "xa_forgotten"}
+)
 
 
 def in_parts(done: str, failed: str, unsure: str) -> str:
@@ -432,7 +434,12 @@ _KINDS = (
     ErrorKind(
         "xa_unknown", 1105, "HY000",
         "Whether the transaction {gtrid} is committed cannot be told now: {reason}. It is so on all of its hosts or on none.",
-        "SHOW PROXY TRANSACTIONS tells it when the host is back; do not run it again before you know.",
+        "SHOW PROXY TRANSACTIONS LIKE '{gtrid}' tells it when the host is back; do not run it again before you know.",
+    ),
+    ErrorKind(
+        "xa_forgotten", 1105, "HY000",
+        "Whether the transaction {gtrid} was committed is not known any more: {reason}. It is so on all of its hosts or on none.",
+        "Say ROLLBACK, and look at what it should have written before you run any of it again.",
     ),
     ErrorKind(
         "xa_later", 1105, "HY000",

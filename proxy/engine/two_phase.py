@@ -156,7 +156,8 @@ class Committing:
 
     async def _find_out(self, error: ProxyError) -> None:
         """COMMIT of the decision was not answered by OK: whether it is done, the row tells. Returns when it
-        is committed; raises `error` when it is not and never will be, and xa_unknown when it cannot be told.
+        is committed; raises `error` when it is not and never will be, and xa_unknown or xa_forgotten when
+        that cannot be told.
         """
         services = self.client.services
         decisions: Decisions = services.resolver.decisions
@@ -170,10 +171,10 @@ class Committing:
             except Undecided as why:
                 if why.forgotten or monotonic() > until:
                     log.error("a COMMIT is undecided", gtrid=self.gtrid.decode(), reason=str(why))
-                    self._leave()
+                    self._leave("" if why.forgotten else "undecided")
                     services.resolver.counts["unknown"] += 1
-                    gtrid = self.gtrid.decode()
-                    raise ProxyError("xa_unknown", gtrid=gtrid, reason=str(why)) from None
+                    kind = "xa_forgotten" if why.forgotten else "xa_unknown"
+                    raise ProxyError(kind, gtrid=self.gtrid.decode(), reason=str(why)) from None
                 await asyncio.sleep(_PAUSE)
         if not committed:
             told = ProxyError("transaction_cut", reason=error.text) if error.lost else error
@@ -183,7 +184,7 @@ class Committing:
         await asyncio.gather(*map(self._commit_one, self.branches))
         if self.later:
             self.client.services.caches.unsure(self.client)  # a host that hangs may do it when it goes on
-            self.client.services.resolver.left(self.gtrid)
+            self.client.services.resolver.left(self.gtrid, self.later, "committed")
 
     async def _commit_one(self, conn: BackendConnection) -> None:
         """One that fails is committed later: that was decided."""
@@ -191,16 +192,19 @@ class Committing:
             reply = await self._ask(conn, query_packet(b"XA COMMIT " + conn.branch))
             err = reply.err
         except ProxyError as error:
-            log.warning("a branch is committed later", host=conn.host, reason=error.text)
+            self._tell_later(conn.host, error.text)
             self.later.append(conn.host)
             return
         if err is not None and err.code != _NOT_THERE:  # else the resolver was faster
-            log.warning("a branch is committed later", host=conn.host, reason=err.text())
+            self._tell_later(conn.host, err.text())
             self.later.append(conn.host)
         if err is not None:
             conn.close()
         else:
             conn.branch, conn.prepared = b"", False
+
+    def _tell_later(self, host: str, reason: str) -> None:
+        log.warning("a branch is committed later", host=host, gtrid=self.gtrid.decode(), reason=reason)
 
     async def _ask(self, conn: BackendConnection, packets: bytes, sync: int = 0) -> Collector:
         """ProxyError when the connection is lost: it is closed then."""
@@ -217,7 +221,7 @@ class Committing:
         open_ = [conn for conn in self.branches if not conn.closed and conn.branch]
         await asyncio.gather(*map(self._roll_back, open_))
         if any(conn.prepared for conn in self.branches):
-            self._leave()
+            self._leave("aborted")
         return error
 
     async def _roll_back(self, conn: BackendConnection) -> None:
@@ -232,12 +236,14 @@ class Committing:
         else:
             conn.branch, conn.prepared, conn.undone = b"", False, False
 
-    def _leave(self) -> None:
-        """The resolver has to finish it."""
+    def _leave(self, state: str) -> None:
+        """The resolver has to finish it, unless there is no `state`: then nothing is left."""
         for conn in self.branches:
             if conn.prepared and (conn in self._own or not self.client.closed):
                 conn.close()
-        self.client.services.resolver.left(self.gtrid)
+        if state:
+            hosts = [conn.host for conn in self.branches if conn.prepared]
+            self.client.services.resolver.left(self.gtrid, hosts, state)
 
 
 async def end_branch(conn: BackendConnection, sql: bytes) -> Err | None:

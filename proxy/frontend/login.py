@@ -235,6 +235,13 @@ def _default_plugin(version: str) -> str:
     return NATIVE if flavour_of(version).native_password else CACHING_SHA2
 
 
+def _status(services: Services) -> int:
+    """The status flags of a greeting."""
+    off = services.facts.defaults.get("autocommit") == b"0"
+    told = off and flavour_of(services.server_version).greets_without_autocommit
+    return 0 if told else int(Status.AUTOCOMMIT)
+
+
 class Login(Authentication):
     """The connection phase of one client: greeting, TLS, response."""
 
@@ -248,7 +255,7 @@ class Login(Authentication):
             self.introduction.nonce,
             _offered(services),
             services.collations.greeting,
-            int(Status.AUTOCOMMIT),
+            _status(services),
             _default_plugin(services.server_version),
             services.extended,
         )

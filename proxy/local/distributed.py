@@ -1,17 +1,22 @@
-"""SHOW PROXY TRANSACTIONS: those that are open, those at COMMIT, and branches that are prepared."""
+"""SHOW PROXY TRANSACTIONS: those that are open, those at COMMIT, and branches that are prepared; of one that
+is named by LIKE what became of it.
+"""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from config.xa import FORMAT_ID, BranchName
 from proxy.engine.task import TaskWork
 from proxy.peers import of_all
 from proxy.session.state import Role
 from proxy.wire.resultset import integer_column, text_column
+from proxy.xa.decisions import Undecided
 from rewriter.plans import Values
 from rewriter.plans.builtins import Listing
 
+from .rows import like_text
 from .show import answer_rows, last_statement, liked, transaction_age
 
 if TYPE_CHECKING:
@@ -28,11 +33,15 @@ _COLUMNS = [
     text_column("Reason"),
     text_column("Last_statement"),
 ]
+_GTRID: Final = 5
+_PATIENCE: Final = 1.0
+"""Seconds that a host may take to say what is prepared there."""
 
 
 def proxy_transactions(client: Exchange, plan: Listing, values: Values) -> None:
     """One row for each transaction of all worker processes that the user may see, and (for admins) one for
-    each branch that is prepared on a master, whichever proxy has left it.
+    each branch that is prepared on a master, whichever proxy has left it. LIKE and the name of a transaction:
+    what became of it, for who knows the name.
     """
     TaskWork(client).start(_proxy_transactions(client, plan, values))
 
@@ -44,8 +53,33 @@ async def _proxy_transactions(client: Exchange, plan: Listing, values: Values) -
     parts = await of_all(services.peers, "transactions", own, user=user.name, admin=admin)
     found = [row for part in parts for row in part]
     if admin and services.settings.xa.enabled:
-        found += await _prepared(services)
-    answer_rows(client, _COLUMNS, liked(plan, values, found))
+        found = _and_prepared(found, await _prepared(services))
+    pattern = like_text(plan.like, values) if plan.like is not None else ""
+    named = BranchName.read(FORMAT_ID, pattern.encode(), b"0.")
+    if named is None:
+        answer_rows(client, _COLUMNS, liked(plan, values, found))
+    else:
+        rows = [row for row in found if row[_GTRID] == pattern]
+        answer_rows(client, _COLUMNS, rows or [await _decided(services, named)])
+
+
+def _and_prepared(found: list[list[object]], prepared: list[list[object]]) -> list[list[object]]:
+    """What a worker has left is shown as it is prepared, once that is seen."""
+    seen = {row[_GTRID] for row in prepared}
+    return [row for row in found if row[1] is not None or row[_GTRID] not in seen] + prepared
+
+
+async def _decided(services: Services, name: BranchName) -> list[object]:
+    try:
+        committed = await services.resolver.decisions.look_up(name)
+    except Undecided as why:
+        state, reason = "undecided", str(why)
+    else:
+        state, reason = ("committed" if committed else "aborted"), ""
+        if committed is None:
+            keep = f"{services.settings.xa.keep:g} s"
+            state, reason = "unknown", f"it has no decision: not committed, if it ended within {keep}"
+    return [state, None, None, None, None, name.gtrid.decode(), reason or None, None]
 
 
 def transactions(services: Services, user: str, *, admin: bool) -> list[list[object]]:
@@ -68,10 +102,15 @@ def transactions(services: Services, user: str, *, admin: bool) -> list[list[obj
             age = round(now - one.begun, 3)
             hosts = ", ".join(one.hosts)
             rows.append([one.state, one.session, one.user, age, hosts, gtrid_.decode(), None, None])
+    for gtrid_, left in services.resolver.soon.items() if admin else ():
+        age, hosts = round(now - left.since, 3), ", ".join(sorted(left.hosts))
+        reason = f"a branch is left on {hosts}, which is finished when that is back"
+        rows.append([left.state, None, None, age, hosts, gtrid_.decode(), reason, None])
     return rows
 
 
 async def _prepared(services: Services) -> list[list[object]]:
+    prepared = await services.resolver.look(_PATIENCE)
     now = time.monotonic()
     return [
         [
@@ -84,5 +123,5 @@ async def _prepared(services: Services) -> list[list[object]]:
             one.reason or None,
             None,
         ]
-        for one in await services.resolver.look()
+        for one in prepared
     ]

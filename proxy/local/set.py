@@ -117,7 +117,7 @@ class _Simple:
                 return False
             self.settings[f"@{name}"] = value
             return True
-        if name == "autocommit" and assignment.constant:
+        if name == "autocommit" and assignment.constant and (text or b"")[:1] != b"@":
             self.autocommit = self.client.session.default_autocommit if text is None else switch(name, text)
             self.settings["autocommit"] = b"1" if self.autocommit else b"0"
             return True
@@ -238,8 +238,10 @@ async def _set_on_server(client: Exchange, plan: SetVariables, values: Values) -
             await ask_left_behind(session, conn, effects, asks=bool(effects.insert_id))
         simple = _Simple(client, values)
         for assignment in plan.assignments:
-            if assignment.name in ("autocommit", *OWN) or assignment.scope is SetScope.NEXT:
+            if assignment.name in OWN or assignment.scope is SetScope.NEXT:
                 simple.takes(assignment)
+        if "@@session.autocommit" in changed:
+            simple.autocommit = changed["@@session.autocommit"] == b"1"
         own = [one for one in plan.assignments if one.scope is SetScope.SESSION]
         defaults = {one.name for one in own if one.value is None} - _HELD
         kept = {name: value for name, value in session.settings.values.items() if name not in defaults}
@@ -289,16 +291,20 @@ async def _set_elsewhere(client: Exchange, first: str, statement: bytes) -> None
     for host in client.snapshot.topology.hosts:
         if host == first:
             continue
-        async with borrowed(client, host) as conn:
-            reply = await Collector().query(conn, statement)
-        if reply.err is not None:
-            raise ProxyError(
-                "partial_write",
-                outcome=in_parts(", ".join(done), host, ""),
-                reason=reply.err.text(),
-                advice="Repeat it.",
-            )
-        done.append(host)
+        try:
+            async with borrowed(client, host) as conn:
+                err = (await Collector().query(conn, statement)).err
+            reason, unsure = ("" if err is None else err.text()), False
+        except ProxyError as error:
+            reason, unsure = error.text, error.unsure
+        if not reason:
+            done.append(host)
+            continue
+        left = [
+            one for one in client.snapshot.topology.hosts if one not in done and (one != host or not unsure)
+        ]
+        outcome = in_parts(", ".join(done), ", ".join(left), host if unsure else "")
+        raise ProxyError("partial_write", outcome=outcome, reason=reason, advice="Repeat it.")
     async with borrowed(client, first) as conn:
         defaults = await ask_defaults(conn)
     services.renew(defaults)

@@ -190,7 +190,7 @@ def last_statement(client: Connected) -> str | None:
 
 def transaction_age(transaction: Transaction, now: float) -> float | None:
     """Seconds since the open transaction was begun; None when there is none, or nobody knows."""
-    return round(now - transaction.since, 3) if transaction.since and transaction.open else None
+    return round(max(0.0, now - transaction.since), 3) if transaction.since and transaction.open else None
 
 
 async def sessions(services: Services, user: str, *, admin: bool) -> list[list[object]]:

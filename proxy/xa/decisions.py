@@ -46,8 +46,8 @@ Prepared = Callable[[], Awaitable[bool | None]]
 
 class Undecided(Exception):
     """It cannot be told now whether a transaction is committed; the text says why. `silent`: the host has let
-    us wait, perhaps for a connection that was about to decide. `forgotten`: it is finished, and nobody knows
-    any more how.
+    us wait, perhaps for a connection that was about to decide. `forgotten`: it is finished (or had
+    written nothing on further hosts, which have lost it by a restart), and nobody will know any more how.
     """
 
     def __init__(self, reason: str, *, silent: bool = False, forgotten: bool = False) -> None:
@@ -68,6 +68,10 @@ def _insert(gtrid: bytes, committed: int, hosts: bytes) -> bytes:
         _TABLE, gtrid.hex().encode(), committed, hosts[:4096].hex().encode(),
         _OF_HOST, gtrid.partition(b".")[0].hex().encode(),
     )  # fmt: skip
+
+
+def _look(name: BranchName) -> bytes:
+    return b"SELECT committed FROM %s WHERE gtrid = X'%s'" % (_TABLE, name.gtrid.hex().encode())
 
 
 async def ask(conn: BackendConnection, sql: bytes) -> list[list[bytes | None]]:
@@ -146,6 +150,23 @@ class Decisions:
                 raise one
         return False
 
+    async def look_up(self, name: BranchName) -> bool | None:
+        """Whether the transaction is committed, as its decision says; None when there is none (now). Raises
+        Undecided.
+        """
+        found = await asyncio.gather(*(self._look_up(host, name) for host in self._holders(name)))
+        return True if True in found else None if None in found else False
+
+    async def _look_up(self, host: str, name: BranchName) -> bool | None:
+        try:
+            async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
+                rows = await ask(conn, _look(name))
+        except TimeoutError:
+            raise Undecided(f"{host} does not answer") from None
+        except (ProxyError, ServerError) as error:
+            raise Undecided(f"{host}: {error}") from None
+        return rows[0][0] == b"1" if rows else None
+
     def _is(self, host: str, name: BranchName) -> bool:
         return self.identities.get(host) == name.identity
 
@@ -167,7 +188,7 @@ class Decisions:
         return found
 
     async def _settle(self, host: str, name: BranchName, prepared: Prepared) -> bool:
-        look = b"SELECT committed FROM %s WHERE gtrid = X'%s'" % (_TABLE, name.gtrid.hex().encode())
+        look = _look(name)
         try:
             async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
                 rows = await ask(conn, _IDENTITY)
@@ -203,7 +224,10 @@ class Decisions:
         if there is None:
             raise Undecided("none of the hosts with its branches answers")
         if not there:
-            raise Undecided("it is finished already, and its decision is deleted", forgotten=True)
+            reason = (
+                "it has no decision, and no branch of it is prepared any more: it was finished by another"
+            )
+            raise Undecided(f"{reason} proxy, or had nothing to be kept there", forgotten=True)
         return True
 
     async def old(self, host: str, seconds: float, behind: bytes = b"") -> list[Decided]:

@@ -60,6 +60,15 @@ class Running:
     state: str = "preparing"
 
 
+@dataclass(frozen=True)
+class Left:
+    """What a COMMIT of this process has left on `hosts`. `state`: committed, aborted, or undecided."""
+
+    hosts: frozenset[str]
+    state: str
+    since: float = field(default_factory=monotonic)
+
+
 @dataclass
 class Found:
     """A branch that is prepared on a host. `since`: when it was seen first (monotonic). `state`: what is
@@ -99,7 +108,7 @@ class Resolver:
         self._settings = settings
         self._regular = regular
         self._committing = committing
-        self._soon: set[bytes] = set()  # left by this process: not waited for
+        self.soon: dict[bytes, Left] = {}  # by gtrid, left by this process: not waited for
         self._due = 0.0
         self._sweep = monotonic() + min(_SWEEP, settings.keep)
         self._swept: dict[str, bytes] = {}  # by host, the last decision that was looked at
@@ -127,11 +136,13 @@ class Resolver:
         if now >= self._due or hosts != self._hosts:
             self._hosts = hosts
             self._due = now + min(_PERIOD, self._settings.resolve_after)
-            self._start(self._look() if self._regular or self._soon else self.decisions.learn(hosts))
+            self._start(self._look() if self._regular or self.soon else self.decisions.learn(hosts))
 
-    def left(self, gtrid: bytes) -> None:
-        """A COMMIT of this process has left branches of it, which are finished as soon as may be."""
-        self._soon.add(gtrid)
+    def left(self, gtrid: bytes, hosts: Iterable[str], state: str) -> None:
+        """A COMMIT of this process has left branches of it on these hosts, which are finished as soon as may
+        be: those of a host that is away when it is back.
+        """
+        self.soon[gtrid] = Left(frozenset(hosts), state)
         self._due = 0.0
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -147,10 +158,12 @@ class Resolver:
     # -- looking
     # ----------------------------------------------------------------------------------------------------
 
-    async def look(self) -> list[Found]:
-        """What is prepared now on the masters that answer, as XA RECOVER tells."""
+    async def look(self, patience: float = _PATIENCE) -> list[Found]:
+        """What is prepared now on the masters that answer within `patience` seconds, as XA RECOVER tells; on
+        the others, what was prepared there when they answered last.
+        """
         hosts = self._topology().hosts
-        answers = await asyncio.gather(*map(self._recover, hosts))
+        answers = await asyncio.gather(*(self._recover(host, patience) for host in hosts))
         now = monotonic()
         found: dict[tuple[str, bytes, bytes], Found] = {}
         for host, names in zip(hosts, answers, strict=True):
@@ -168,17 +181,24 @@ class Resolver:
         """Whether a branch of this transaction is prepared on one of these hosts; None when those that answer
         have none, and others do not answer.
         """
-        answers: list[list[BranchName] | None] = [None]
-        with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE / 2):  # a decision waits for it
-                answers = await asyncio.gather(*map(self._recover, hosts))
-        if any(one.gtrid == gtrid for names in answers if names is not None for one in names):
-            return True
-        return None if None in answers else False
-
-    async def _recover(self, host: str) -> list[BranchName] | None:
+        unknown = False
+        asked = [
+            asyncio.ensure_future(self._recover(host, _PATIENCE / 2)) for host in hosts
+        ]  # it is waited for
         try:
-            async with asyncio.timeout(_PATIENCE), own_connection(self._backends, host) as conn:
+            for answer in asyncio.as_completed(asked):
+                names = await answer
+                if names is not None and any(one.gtrid == gtrid for one in names):
+                    return True
+                unknown = unknown or names is None
+        finally:
+            for one in asked:
+                one.cancel()
+        return None if unknown else False
+
+    async def _recover(self, host: str, patience: float = _PATIENCE) -> list[BranchName] | None:
+        try:
+            async with asyncio.timeout(patience), own_connection(self._backends, host) as conn:
                 rows = await ask(conn, _RECOVER)
         except (ProxyError, TimeoutError):
             return None  # the pool tells of hosts that are away
@@ -199,14 +219,17 @@ class Resolver:
 
     async def _look(self) -> None:
         await self.decisions.learn(self._topology().hosts)
-        now, soon = monotonic(), set(self._soon)
+        now, soon = monotonic(), dict(self.soon)
         due: dict[bytes, list[Found]] = {}
         for one in await self.look():
             gtrid = one.name.gtrid
             late = now - one.since >= self._settings.resolve_after
             if gtrid not in self.at_work and (late or gtrid in soon):
                 due.setdefault(gtrid, []).append(one)
-        self._soon -= {gtrid for gtrid in soon if gtrid not in due}
+        unasked = frozenset(self._topology().hosts) - self._asked
+        for gtrid, left in soon.items():
+            if gtrid not in due and not left.hosts & unasked:
+                self.soon.pop(gtrid, None)
         for found in due.values():
             await self._resolve(found)
         if self._regular and now >= self._sweep:
@@ -263,7 +286,7 @@ class Resolver:
                     await ask(conn, _UNLOCK)
         if not there:
             if await self._end_thread(one.host, one.name.thread):
-                self.left(one.name.gtrid)
+                self.left(one.name.gtrid, [one.host], one.state)
             return
         self.prepared.pop((one.host, one.name.gtrid, one.name.bqual), None)
         outcome = "committed" if committed else "rolled back"

@@ -5,6 +5,7 @@ of which `python -m tests.faults.xa_runs` makes hundreds of runs.
 from __future__ import annotations
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -95,6 +96,8 @@ def test_what_nobody_knows(bank: Bank) -> None:
             with pytest.raises(pymysql.MySQLError, match="It is so on all of its hosts or on none") as told:
                 bank.transfer(cursor, number, 0)
             assert told.value.args[0] == 1105
+            cursor.execute("ROLLBACK")
+            assert became(cursor, told.value) in ("prepared", "undecided")
             bank.revive()
             bank.check()
             there = {int(n) for (n,) in bank.rows(0, "SELECT n FROM here.done")}
@@ -129,6 +132,7 @@ def test_a_decision_that_is_forgotten(bank: Bank) -> None:
             bank.transfer(cursor, number, 0)
         assert told.value.args[0] == 1105
         assert bank.rows(1, f"SELECT n FROM there.done WHERE n = {number}")
+        assert became(cursor, told.value) == "unknown"
         cursor.execute("ROLLBACK")
         wait_until(partial(bank.serves, cursor, 0), "it serves")
     bank.check()
@@ -160,6 +164,15 @@ def test_asked_to_go(bank: Bank) -> None:
             bank.revive()
         bank.proxy.wait()
         bank.check()
+
+
+def became(cursor: Any, error: BaseException) -> str:
+    """What the proxy says of the transaction that the error names."""
+    found = re.search(r"transaction (\S+) ", str(error))
+    assert found is not None
+    cursor.execute(f"SHOW PROXY TRANSACTIONS LIKE '{found[1]}'")
+    ((state, *_),) = cursor.fetchall()
+    return str(state)
 
 
 def listed(cursor: Any) -> list[Any]:

@@ -451,6 +451,25 @@ def test_servers_that_begin_with_autocommit_off(demo: Demo, own: MakeOwn, marks:
                 cursor.execute("SET GLOBAL autocommit = 1")
 
 
+def test_what_became_of_one(demo: Demo, quick: OwnProxy, marks: Connection) -> None:
+    """SHOW PROXY TRANSACTIONS LIKE its name tells, also after it is finished, and whoever asks."""
+    asking = [quick.raw(), quick.raw(login=False)]
+    asking[1].login("reader", "reader", "demo")
+
+    def states(gtrid: bytes) -> list[bytes | None]:
+        sql = f"SHOW PROXY TRANSACTIONS LIKE '{gtrid.decode()}'"
+        return [client.ask(sql).rows[0][0] for client in asking]
+
+    for number, committed in enumerate((True, False)):
+        with demo.direct(0) as first, demo.direct(1) as branch:
+            gtrid = leave(branch, first, demo.masters[0].address, mark(number), committed=committed)
+        wait_until(lambda: not prepared(demo), "it is finished", 20)
+        assert states(gtrid) == [b"committed" if committed else b"aborted"] * 2
+        assert is_there(marks, number) is committed
+    assert states(gtrid[:-20] + b"0" * 20) == [b"unknown"] * 2
+    assert states(b"0" * 16 + gtrid[16:]) == [b"undecided"] * 2, "no master has this identity"
+
+
 @pytest.mark.either_server
 def test_connections_that_are_silent(demo: Demo, quick: OwnProxy, marks: Connection) -> None:
     """One that has a branch, one that was about to decide, and one that has the resolvers' lock: they are of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -11,6 +12,8 @@ from pymysql.cursors import Cursor
 
 from tests.integration import raw as wire
 from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
+from tests.integration.own import moved
+from tests.support.demo import Demo
 from tests.support.servers import Connection
 
 
@@ -238,3 +241,21 @@ def test_a_limit_of_no_rows(connect: Connect) -> None:
         assert cursor.execute("SELECT @@time_zone") == 0
         cursor.execute("SET sql_select_limit = DEFAULT")
         assert one(cursor, "SELECT @@time_zone") == "+01:00"
+
+
+def test_set_for_all_where_one_host_is_away(demo: Demo, own: MakeOwn) -> None:
+    """The error says who has it, and who has not."""
+    first, away = demo.masters[0].address, "127.0.0.1:1"
+    topology = json.loads((demo.directory / "topology.json").read_text())
+    proxy = own(topology=moved(topology, {demo.masters[1].address: away}), expected=("cannot connect",))
+    with demo.direct(0) as server, server.cursor() as cursor:
+        before = one(cursor, "SELECT @@global.div_precision_increment")
+        try:
+            client = proxy.raw()
+            reply = client.ask("SET GLOBAL div_precision_increment = 7")
+            assert one(cursor, "SELECT @@global.div_precision_increment") == 7
+            assert reply.code == 1105
+            assert f"The statement is done on {first} and failed on {away}: " in reply.message
+            assert client.ask("SELECT 1").value == b"1"
+        finally:
+            cursor.execute(f"SET GLOBAL div_precision_increment = {before}")

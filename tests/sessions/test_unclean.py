@@ -199,8 +199,10 @@ def write(client: Connection, sql: str) -> None:
         cursor.execute(sql)
 
 
-def test_autocommit_for_all(world: Connection, proxy: OwnProxy) -> None:
-    """Sessions begin with what SET GLOBAL has said, on connections that were opened before, too."""
+def test_autocommit_for_all(world: Connection, proxy: OwnProxy, demo: Demo) -> None:
+    """Sessions begin with what SET GLOBAL has said, on connections that were opened before, too; and a
+    greeting says what a server's own does, by which PyMySQL knows whether to turn autocommit on.
+    """
     with (
         proxy.connect(database="legacy") as admin,
         proxy.connect(database="legacy", autocommit=None) as before,
@@ -218,6 +220,12 @@ def test_autocommit_for_all(world: Connection, proxy: OwnProxy) -> None:
                 cursor.execute("SET autocommit = DEFAULT, sql_mode = CONCAT(@@sql_mode)")
                 cursor.execute("INSERT INTO noted VALUES (3)")
             write(before, "INSERT INTO noted VALUES (4)")
+            found = []
+            for connect in (proxy.connect, demo.direct):
+                with connect(autocommit=True) as client, client.cursor() as cursor:
+                    cursor.execute("SELECT @@autocommit")
+                    found.append(cursor.fetchone())
+            assert found[0] == found[1]
         finally:
             setting.execute("SET GLOBAL autocommit = 1")
     with world.cursor() as cursor:

@@ -44,6 +44,7 @@ LOST = AGAIN | {
     "xa_later",
     "xa_not_ready",
     "xa_unknown",
+    "xa_forgotten",
 }
 
 

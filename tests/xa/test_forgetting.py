@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from time import monotonic
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import Mock
@@ -36,12 +38,15 @@ class Told(Resolver):
         self.decisions.identities = dict(IDENTITIES)
         self.answering, self.has = frozenset(asked), has
         self.looks = 0
+        self.since = 0.0  # when that was seen first
         self.threads: frozenset[int] = frozenset()
 
-    async def look(self) -> list[Found]:
+    async def look(self, patience: float = 5.0) -> list[Found]:
         self.looks += 1
         self._asked = self.answering
-        return [Found(OTHER, BranchName(one, new_bqual(1, FIRST), "1" * 16, 7), 0.0) for one in self.has]
+        return [
+            Found(OTHER, BranchName(one, new_bqual(1, FIRST), "1" * 16, 7), self.since) for one in self.has
+        ]
 
     async def _threads(self, host: str) -> frozenset[int]:
         return self.threads
@@ -107,18 +112,43 @@ async def test_all_of_many_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> Non
         ({OTHER: None}, None),
         ({COPY: [2], OTHER: None}, None),  # it may be there
         ({COPY: None, OTHER: [1]}, True),
+        ({FIRST: "hangs", COPY: [2], OTHER: [1]}, True),
         ({}, False),
     ],
 )
 async def test_whether_it_is_prepared_now(
-    monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[int] | None], there: bool | None
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[int] | str | None], there: bool | None
 ) -> None:
     told = Told(*IDENTITIES)
     told.prepared = {(OTHER, gtrid(1), b""): Found(OTHER, BranchName.own(gtrid(1), FIRST), 0.0)}  # long ago
 
-    async def recover(host: str) -> list[BranchName] | None:
+    async def recover(host: str, patience: float = 5.0) -> list[BranchName] | None:
         numbers = answers[host]
+        if isinstance(numbers, str):
+            await asyncio.Event().wait()
+            raise AssertionError
         return None if numbers is None else [BranchName.own(gtrid(one), FIRST) for one in numbers]
 
     monkeypatch.setattr(told, "_recover", recover)
     assert await told.prepared_now(gtrid(1), answers) is there
+
+
+async def test_what_is_left_on_a_host_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is finished as soon as the host is back, however long that takes."""
+    told = Told(FIRST, COPY)
+    finished: list[bytes] = []
+
+    async def resolve(found: list[Found]) -> None:
+        finished.extend(one.name.gtrid for one in found)
+
+    monkeypatch.setattr(told, "_resolve", resolve)
+    told.left(gtrid(1), [OTHER], "committed")
+    for _ in range(3):
+        await told._look()
+    assert list(told.soon) == [gtrid(1)]
+    told.answering, told.has, told.since = frozenset(IDENTITIES), (gtrid(1), gtrid(2)), monotonic()
+    await told._look()
+    assert finished == [gtrid(1)], "the other is perhaps being committed"
+    told.has = ()
+    await told._look()
+    assert not told.soon
