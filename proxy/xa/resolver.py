@@ -181,20 +181,11 @@ class Resolver:
         """Whether a branch of this transaction is prepared on one of these hosts; None when those that answer
         have none, and others do not answer.
         """
-        unknown = False
-        asked = [
-            asyncio.ensure_future(self._recover(host, _PATIENCE / 2)) for host in hosts
-        ]  # it is waited for
-        try:
-            for answer in asyncio.as_completed(asked):
-                names = await answer
-                if names is not None and any(one.gtrid == gtrid for one in names):
-                    return True
-                unknown = unknown or names is None
-        finally:
-            for one in asked:
-                one.cancel()
-        return None if unknown else False
+        asked = (self._recover(host, _PATIENCE / 2) for host in hosts)  # whoever asks holds a decision's key
+        answers = await asyncio.gather(*asked)
+        if any(one.gtrid == gtrid for names in answers if names is not None for one in names):
+            return True
+        return None if None in answers else False
 
     async def _recover(self, host: str, patience: float = _PATIENCE) -> list[BranchName] | None:
         try:
