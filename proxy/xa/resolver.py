@@ -142,7 +142,9 @@ class Resolver:
         """A COMMIT of this process has left branches of it on these hosts, which are finished as soon as may
         be: those of a host that is away when it is back.
         """
-        self.soon[gtrid] = Left(frozenset(hosts), state)
+        before = self.soon.get(gtrid)
+        known, since = (before.hosts, before.since) if before is not None else (frozenset[str](), monotonic())
+        self.soon[gtrid] = Left(known | frozenset(hosts), state, since)
         self._due = 0.0
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
@@ -219,8 +221,8 @@ class Resolver:
                 due.setdefault(gtrid, []).append(one)
         unasked = frozenset(self._topology().hosts) - self._asked
         for gtrid, left in soon.items():
-            if gtrid not in due and not left.hosts & unasked:
-                self.soon.pop(gtrid, None)
+            if gtrid not in due and not left.hosts & unasked and self.soon.get(gtrid) is left:
+                del self.soon[gtrid]
         for found in due.values():
             await self._resolve(found)
         if self._regular and now >= self._sweep:
