@@ -184,7 +184,8 @@ class Decisions:
         if unknown:
             raise Undecided(f"{', '.join(unknown)} cannot be asked")
         if not found:
-            raise Undecided(f"no master is, or has replicated from, {name.first}")
+            who = f"is, or has replicated from, {name.first}" if name.first else f"is {name.identity}"
+            raise Undecided(f"no master {who}")
         return found
 
     async def _settle(self, host: str, name: BranchName, prepared: Prepared) -> bool:
