@@ -84,8 +84,8 @@ async def test_a_finger_drags_by_the_grip(browser: Browser, fleet: Demo, pinboar
     await shows(page, [a, b, c])
     await page.drag_by_finger(pin(c), pin(a))  # that scrolls, if anything
     await page.drag_by_finger(pin(b) + " .grip", pin(a), x=0.1)
-    await async_wait_until(lambda: order_of(fleet, board) == [b, a, c], "the order in the database")
     await shows(page, [b, a, c])
+    await async_wait_until(lambda: order_of(fleet, board) == [b, a, c], "the order in the database")
     assert page.complaints == []
 
 

@@ -232,6 +232,16 @@ class Page:
         )
         return dict(found)
 
+    async def still(self, source: str, target: str, x: float) -> list[dict[str, float]]:
+        """Where both are, once nothing moves any more: scrolling goes on after a finger has left."""
+        found: list[dict[str, float]] = []
+        for _ in range(200):
+            before, found = found, [await self.where(source), await self.where(target, x)]
+            if found == before:
+                return found
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"{source} and {target} do not come to rest")
+
     async def click(self, selector: str) -> None:
         """With the mouse, in the middle."""
         point = await self.where(selector)
@@ -272,7 +282,7 @@ class Page:
 
     async def drag_by_finger(self, source: str, target: str, *, x: float = 0.25) -> None:
         """The same on a touch screen."""
-        start, end = await self.where(source), await self.where(target, x)
+        start, end = await self.still(source, target, x)
         near = {"x": start["x"] + 12, "y": start["y"] + 12}
         for kind, points in (
             ("touchStart", [start]),
