@@ -126,6 +126,7 @@ def test_a_decision_that_is_forgotten(bank: Bank) -> None:
 
     with bank.connect() as connection, connection.cursor() as cursor:
         wait_until(partial(bank.serves, cursor, 0), "it serves")
+        bank.check()  # that nothing else is prepared
         bank.traps[0].arm(*COMMIT, then=finish, before=False)
         number = bank.number()
         with pytest.raises(pymysql.MySQLError, match="It is so on all of its hosts or on none") as told:
