@@ -438,7 +438,8 @@ def test_servers_that_begin_with_autocommit_off(demo: Demo, own: MakeOwn, marks:
         with demo.direct(number) as server, server.cursor() as cursor:
             cursor.execute("SET GLOBAL autocommit = 0")
     try:
-        own({"xa": {"resolve_after": "50ms"}})
+        proxy = own({"xa": {"resolve_after": "50ms"}})
+        assert proxy.logged("sessions begin with autocommit off")
         with demo.direct(0) as first, demo.direct(1) as branch:
             gtrid = leave(branch, first, demo.masters[0].address, mark(1), committed=False)
         wait_until(lambda: not prepared(demo), "it is rolled back", 20)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from time import monotonic
 from types import SimpleNamespace
 from typing import Any, cast
@@ -11,6 +12,7 @@ import pytest
 
 from config.settings import Xa
 from config.xa import BranchName, new_bqual
+from proxy.xa import resolver
 from proxy.xa.decisions import SOME, Decided
 from proxy.xa.resolver import Found, Resolver
 
@@ -111,19 +113,25 @@ async def test_all_of_many_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> Non
         ({OTHER: None}, None),
         ({COPY: [2], OTHER: None}, None),  # it may be there
         ({COPY: None, OTHER: [1]}, True),
+        ({COPY: "hangs", OTHER: [1]}, True),
+        ({COPY: "hangs", OTHER: [2]}, None),
         ({}, False),
     ],
 )
 async def test_whether_it_is_prepared_now(
-    monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[int] | None], there: bool | None
+    monkeypatch: pytest.MonkeyPatch, answers: dict[str, list[int] | str | None], there: bool | None
 ) -> None:
     told = Told(*IDENTITIES)
     told.prepared = {(OTHER, gtrid(1), b""): Found(OTHER, BranchName.own(gtrid(1), FIRST), 0.0)}  # long ago
 
     async def recover(host: str, patience: float = 5.0) -> list[BranchName] | None:
         numbers = answers[host]
+        if isinstance(numbers, str):
+            await asyncio.sleep(patience)
+            return None
         return None if numbers is None else [BranchName.own(gtrid(one), FIRST) for one in numbers]
 
+    monkeypatch.setattr(resolver, "_PATIENCE", 0.02)
     monkeypatch.setattr(told, "_recover", recover)
     assert await told.prepared_now(gtrid(1), answers) is there
 
