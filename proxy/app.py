@@ -134,7 +134,7 @@ class Worker:
             facts = await self._learn_facts(backends)
             if facts is None:
                 return
-            if facts.defaults["autocommit"] == b"0":
+            if not facts.autocommit:
                 log.warning(
                     "sessions begin with autocommit off",
                     reason="it is off on the server that was asked first",

@@ -93,6 +93,11 @@ class ServerFacts:
     collations: Collations = field(default_factory=Collations)
     extended: int = 0  # the server's MariaCapability flags
 
+    @property
+    def autocommit(self) -> bool:
+        """Whether sessions begin with it."""
+        return self.defaults.get("autocommit") != b"0"
+
 
 async def ask(conn: BackendConnection) -> ServerFacts:
     """Ask the server behind `conn`. ProxyError when it does not answer as a server does."""

@@ -170,11 +170,7 @@ class Committing:
                 break
             except Undecided as why:
                 if why.forgotten or monotonic() > until:
-                    log.error("a COMMIT is undecided", gtrid=self.gtrid.decode(), reason=str(why))
-                    self._leave("" if why.forgotten else "undecided")
-                    services.resolver.counts["unknown"] += 1
-                    kind = "xa_forgotten" if why.forgotten else "xa_unknown"
-                    raise ProxyError(kind, gtrid=self.gtrid.decode(), reason=str(why)) from None
+                    raise self._unknown(why) from None
                 await asyncio.sleep(_PAUSE)
         if not committed:
             told = ProxyError("transaction_cut", reason=error.text) if error.lost else error
@@ -236,14 +232,27 @@ class Committing:
         else:
             conn.branch, conn.prepared, conn.undone = b"", False, False
 
+    def _unknown(self, why: Undecided) -> ProxyError:
+        """It cannot be told what became of it; returns the error to be raised."""
+        gtrid, reason = self.gtrid.decode(), str(why)
+        log.error("a COMMIT is undecided", gtrid=gtrid, reason=reason)
+        self.client.services.resolver.counts["unknown"] += 1
+        if why.forgotten:
+            self._close_prepared()
+            return ProxyError("xa_forgotten", gtrid=gtrid, reason=reason)
+        self._leave("undecided")
+        return ProxyError("xa_unknown", gtrid=gtrid, reason=reason)
+
     def _leave(self, state: str) -> None:
-        """The resolver has to finish it, unless there is no `state`: then nothing is left."""
+        """The resolver has to finish it."""
+        self._close_prepared()
+        hosts = [conn.host for conn in self.branches if conn.prepared]
+        self.client.services.resolver.left(self.gtrid, hosts, state)
+
+    def _close_prepared(self) -> None:
         for conn in self.branches:
             if conn.prepared and (conn in self._own or not self.client.closed):
                 conn.close()
-        if state:
-            hosts = [conn.host for conn in self.branches if conn.prepared]
-            self.client.services.resolver.left(self.gtrid, hosts, state)
 
 
 async def end_branch(conn: BackendConnection, sql: bytes) -> Err | None:

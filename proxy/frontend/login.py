@@ -237,9 +237,8 @@ def _default_plugin(version: str) -> str:
 
 def _status(services: Services) -> int:
     """The status flags of a greeting."""
-    off = services.facts.defaults.get("autocommit") == b"0"
-    told = off and flavour_of(services.server_version).greets_without_autocommit
-    return 0 if told else int(Status.AUTOCOMMIT)
+    told = services.facts.autocommit or not flavour_of(services.server_version).greets_without_autocommit
+    return int(Status.AUTOCOMMIT) if told else 0
 
 
 class Login(Authentication):

@@ -34,6 +34,7 @@ _COLUMNS = [
     text_column("Last_statement"),
 ]
 _GTRID: Final = 5
+_STATES: Final = {True: "committed", False: "aborted", None: "unknown"}
 _PATIENCE: Final = 1.0
 """Seconds that a host may take to say what is prepared there."""
 
@@ -70,16 +71,14 @@ def _and_prepared(found: list[list[object]], prepared: list[list[object]]) -> li
 
 
 async def _decided(services: Services, name: BranchName) -> list[object]:
+    reason = None
     try:
-        committed = await services.resolver.decisions.look_up(name)
+        state = _STATES[await services.resolver.decisions.look_up(name)]
     except Undecided as why:
         state, reason = "undecided", str(why)
-    else:
-        state, reason = ("committed" if committed else "aborted"), ""
-        if committed is None:
-            keep = f"{services.settings.xa.keep:g} s"
-            state, reason = "unknown", f"it has no decision: not committed, if it ended within {keep}"
-    return [state, None, None, None, None, name.gtrid.decode(), reason or None, None]
+    if state == "unknown":
+        reason = f"it has no decision: not committed, if it ended within {services.settings.xa.keep:g} s"
+    return [state, None, None, None, None, name.gtrid.decode(), reason, None]
 
 
 def transactions(services: Services, user: str, *, admin: bool) -> list[list[object]]:

@@ -25,7 +25,7 @@ from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.reading import charset_of, connection_of, sql_modes
 from proxy.session.state import Role, Session
 from proxy.session.tracking import Tracker, shown
-from proxy.wire.packets import query_packet
+from proxy.wire.packets import Err, query_packet
 from rewriter.plans import BindError, OneHost, Values
 from rewriter.plans.builtins import FOR_ALL, Assignment, SetScope, SetVariables
 from rewriter.plans.characteristics import Characteristics
@@ -291,19 +291,19 @@ async def _set_elsewhere(client: Exchange, first: str, statement: bytes) -> None
     for host in client.snapshot.topology.hosts:
         if host == first:
             continue
+        failure: ProxyError | Err | None
         try:
             async with borrowed(client, host) as conn:
-                err = (await Collector().query(conn, statement)).err
-            reason, unsure = ("" if err is None else err.text()), False
+                failure = (await Collector().query(conn, statement)).err
         except ProxyError as error:
-            reason, unsure = error.text, error.unsure
-        if not reason:
+            failure = error
+        if failure is None:
             done.append(host)
             continue
-        left = [
-            one for one in client.snapshot.topology.hosts if one not in done and (one != host or not unsure)
-        ]
-        outcome = in_parts(", ".join(done), ", ".join(left), host if unsure else "")
+        reason = failure.text() if isinstance(failure, Err) else failure.text
+        unsure = [host] if isinstance(failure, ProxyError) and failure.unsure else []
+        left = [one for one in client.snapshot.topology.hosts if one not in (*done, *unsure)]
+        outcome = in_parts(*map(", ".join, (done, left, unsure)))
         raise ProxyError("partial_write", outcome=outcome, reason=reason, advice="Repeat it.")
     async with borrowed(client, first) as conn:
         defaults = await ask_defaults(conn)

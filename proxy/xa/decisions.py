@@ -24,6 +24,7 @@ from proxy.backends.collect import Collector, ServerError
 from proxy.backends.connection import BackendConnection
 from proxy.backends.own import own_connection
 from proxy.errors import ProxyError
+from proxy.session.transaction import PLAINLY
 from proxy.wire.packets import query_packet
 
 log = structlog.get_logger("proxy")
@@ -31,8 +32,7 @@ log = structlog.get_logger("proxy")
 _TABLE: Final = f"`{xa.DATABASE}`.`{xa.DECISIONS}`".encode()
 _OF_HOST: Final = f"`{xa.DATABASE}`.`{xa.IDENTITY}`".encode()
 _IDENTITY: Final = b"SELECT id FROM " + _OF_HOST
-_PLAINLY: Final = b" AND NO CHAIN NO RELEASE"
-_COMMIT: Final = b"COMMIT" + _PLAINLY
+_COMMIT: Final = b"COMMIT" + PLAINLY
 """Behind each write: a server's own default may be autocommit = 0."""
 _DUPLICATE: Final = 1062
 _PATIENCE: Final = 5.0
@@ -221,7 +221,7 @@ class Decisions:
             await ask(conn, _COMMIT)  # what was read before is not what is there now
             return False
         there = await prepared()
-        await ask(conn, _COMMIT if there else b"ROLLBACK" + _PLAINLY)
+        await ask(conn, _COMMIT if there else b"ROLLBACK" + PLAINLY)
         if there is None:
             raise Undecided("none of the hosts with its branches answers")
         if not there:

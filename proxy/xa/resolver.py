@@ -81,6 +81,11 @@ class Found:
     state: str = "prepared"
     reason: str = ""
 
+    @property
+    def key(self) -> tuple[str, bytes, bytes]:
+        """What it is known by."""
+        return self.host, self.name.gtrid, self.name.bqual
+
 
 class Resolver:
     """That of one worker process. `regular`: it looks by itself, one worker of a proxy does. `committing`:
@@ -241,7 +246,7 @@ class Resolver:
         except Undecided as why:
             if why.forgotten:  # another proxy was faster
                 for one in found:
-                    self.prepared.pop((one.host, one.name.gtrid, one.name.bqual), None)
+                    self.prepared.pop(one.key, None)
                 return
             for one in found:
                 one.state, one.reason = "undecided", str(why)
@@ -281,7 +286,7 @@ class Resolver:
             if await self._end_thread(one.host, one.name.thread):
                 self.left(one.name.gtrid, [one.host], one.state)
             return
-        self.prepared.pop((one.host, one.name.gtrid, one.name.bqual), None)
+        self.prepared.pop(one.key, None)
         outcome = "committed" if committed else "rolled back"
         self.resolved[outcome] += 1
         log.info(
