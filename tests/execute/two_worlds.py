@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
+from operator import attrgetter
 from time import monotonic
 from typing import Any
 
@@ -401,13 +402,14 @@ ABSENT = object()
 
 
 @cache
-def attributes(kind: type) -> tuple[str, ...]:
-    """The names of those that are compared."""
+def attributes(kind: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """The names of those that are compared, and what gives them all at once."""
     found: list[str] = []
     for one in kind.__mro__:
         slots = vars(one).get("__slots__", ())
         found += (slots,) if isinstance(slots, str) else slots
-    return tuple(name for name in found if name not in APART)
+    names = tuple(name for name in found if name not in APART)
+    return names, attrgetter(*names)
 
 
 @cache
@@ -461,11 +463,16 @@ class Shown:
         number = self._numbers.setdefault(id(thing), len(self._numbers))
         if number < len(self._numbers) - 1:
             return number
-        found: list[object] = [type(thing).__name__]
-        for name in attributes(thing.__class__):
-            value = getattr(thing, name, ABSENT)
-            found.append(value if type(value) in PLAIN else self.of(value, name))
-        return found
+        names, get = attributes(thing.__class__)
+        try:
+            values = get(thing)
+        except AttributeError:
+            values = tuple(getattr(thing, name, ABSENT) for name in names)
+        of = self.of
+        shown = [
+            one if type(one) in PLAIN else of(one, name) for name, one in zip(names, values, strict=True)
+        ]
+        return type(thing).__name__, shown
 
 
 def all_of(side: Side) -> object:
