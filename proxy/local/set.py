@@ -58,6 +58,8 @@ _PORTABLE = re.compile(
     rb"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)|NULL|TRUE|FALSE|(?P<text>'(?:[^'\\\x00\x80-\xff]|'')*')",
     re.IGNORECASE,
 )
+#: User variables' values as a session keeps them.
+_KEPT = re.compile(rb"(?:_\w+ ?)?(?:(?P<text>'[^'\\]*'|[0-9]+)|x'(?P<digits>[0-9A-Fa-f]*)')(?: COLLATE \w+)?")
 #: Connection character sets in which a text's bytes are not those of the statement.
 _WIDE = (b"ucs2", b"utf16", b"utf16le", b"utf32")
 
@@ -122,13 +124,24 @@ class _Simple:
             self.settings["autocommit"] = b"1" if self.autocommit else b"0"
             return True
         if name in OWN:
-            self.own.append((name, word(text)))
-            check_own(self.client, name, word(text))
+            asked = word(self._kept(text) if text is not None and text[:1] == b"@" else text)
+            check_own(self.client, name, asked)
+            self.own.append((name, asked))
             return True
         if name in ("last_insert_id", "identity") and text is not None and text.isdigit():
             self.own.append(("last_insert_id", text.decode()))
             return True
         return False
+
+    def _kept(self, text: bytes) -> bytes:
+        """A user variable's value, if `text` names one whose value is a plain text or a number here."""
+        name = "@" + word(text[1:]).lower()
+        kept = self.settings.get(name) or self.client.session.settings.get(name)
+        found = None if kept is None else _KEPT.fullmatch(kept)
+        if found is None:
+            return text
+        digits = found["digits"]
+        return found["text"] if digits is None else bytes.fromhex(digits.decode())
 
     def _hides_variables(self) -> bool:
         """Whether a routine may have left variables that only the connection has."""

@@ -83,6 +83,9 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
     LOCK_HOLDERS: lambda session: _lock_holders(session),
     "@@have_ssl": lambda session: b"'YES'" if session.tls else b"'DISABLED'",
     "@@pseudo_thread_id": lambda session: b"%d" % session.id,
+    "@@transaction_mode": lambda session: _text(session, session.transaction_mode),
+    "@@scatter_writes": lambda session: b"%d" % session.scatter_writes,
+    "@@with_deleted": lambda session: b"%d" % session.with_deleted,
 }
 
 

@@ -185,7 +185,17 @@ SLOT_VARIABLES: Final = {
     "@@session.session_track_state_change": "@@session_track_state_change",
     "@@session_track_transaction_info": "@@session_track_transaction_info",
     "@@session.session_track_transaction_info": "@@session_track_transaction_info",
+    "@@transaction_mode": "@@transaction_mode",
+    "@@session.transaction_mode": "@@transaction_mode",
+    "@@local.transaction_mode": "@@transaction_mode",
+    "@@scatter_writes": "@@scatter_writes",
+    "@@session.scatter_writes": "@@scatter_writes",
+    "@@local.scatter_writes": "@@scatter_writes",
+    "@@with_deleted": "@@with_deleted",
+    "@@session.with_deleted": "@@with_deleted",
+    "@@local.with_deleted": "@@with_deleted",
 }
+"""Variables whose value only the session knows, the proxy's own at last, and the name of their slot."""
 
 
 LOCK_HOLDERS: Final = "(lock holders)"
@@ -200,6 +210,8 @@ SLOT_TYPES: Final = {
     "@@warning_count": b"UNSIGNED",
     "@@error_count": b"UNSIGNED",
     "@@in_transaction": b"UNSIGNED",
+    "@@scatter_writes": b"SIGNED",
+    "@@with_deleted": b"SIGNED",
 }
 """The types of numbers that only the session knows: a bare literal would have a smaller one."""
 

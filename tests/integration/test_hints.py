@@ -1,4 +1,4 @@
-"""Placement by hand: /*+ shard(N) */, /*+ same_shard_as(id) */, /*+ scatter */ and scatter_writes."""
+"""Placement by hand: /*+ shard(N) */, /*+ same_shard_as(id) */, /*+ scatter */ and scatter_writes; the proxy's own variables."""
 
 from __future__ import annotations
 
@@ -74,6 +74,21 @@ def test_writes_of_one_shard_and_of_all(raw: MakeRaw, things: Things) -> None:
     assert client.ask(gone.format("")).code == 1105
     assert client.ask(gone.format("/*+ shard(3) */")).affected == 2
     assert client.ask(gone.format("/*+ scatter */")).affected == 1
+
+
+def test_the_proxys_own_variables_are_read(raw: MakeRaw) -> None:
+    client = raw()
+    own = "SELECT @@transaction_mode, @@session.scatter_writes, @@LOCAL.with_deleted"
+    assert client.ask(own).rows == [(b"multi", b"0", b"0")]
+    client.ask("SET @mode = @@transaction_mode, @one = 1")
+    client.ask("SET transaction_mode = 'single', scatter_writes = @one, with_deleted = @@scatter_writes")
+    assert client.ask(own).rows == [(b"single", b"1", b"0")]
+    client.ask("SET transaction_mode = @mode, scatter_writes = DEFAULT")
+    assert client.ask(own).rows == [(b"multi", b"0", b"0")]
+    for wrong in ("@nothing", "@one", "CONCAT('multi')"):
+        assert client.ask(f"SET transaction_mode = {wrong}").code == 1231
+    assert client.ask(own).rows == [(b"multi", b"0", b"0")]
+    assert client.ask("SELECT @@global.transaction_mode").code == 1193
 
 
 def test_what_a_hint_does_to_the_route(raw: MakeRaw) -> None:
