@@ -1,4 +1,4 @@
-"""Placement by hand: /*+ shard(N) */, /*+ same_shard_as(id) */, /*+ scatter */ and scatter_writes; the proxy's own variables."""
+"""Placement by hand: /*+ shard(N) */, /*+ same_shard_as(id) */, /*+ scatter */; the proxy's own variables."""
 
 from __future__ import annotations
 
