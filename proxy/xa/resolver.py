@@ -248,9 +248,11 @@ class Resolver:
                 for one in found:
                     self.prepared.pop(one.key, None)
                 return
+            reason = str(why)
+            if any((one.state, one.reason) != ("undecided", reason) for one in found):  # else it was told
+                log.warning("a transaction is undecided", gtrid=name.gtrid.decode(), reason=reason)
             for one in found:
-                one.state, one.reason = "undecided", str(why)
-            log.warning("a transaction is undecided", gtrid=name.gtrid.decode(), reason=str(why))
+                one.state, one.reason = "undecided", reason
             if why.silent and name.first in self._topology().hosts:
                 await self._end_thread(name.first, name.first_thread)
             return
@@ -260,10 +262,11 @@ class Resolver:
                 async with asyncio.timeout(2 * _PATIENCE):
                     await self._finish(one, committed=committed)
             except (ProxyError, ServerError, TimeoutError) as error:
-                one.reason = str(error) or "it does not answer"
-                log.warning(
-                    "a branch is not finished", host=one.host, gtrid=name.gtrid.decode(), reason=one.reason
-                )
+                reason = str(error) or "it does not answer"
+                if one.reason != reason:  # else it was told
+                    gtrid = name.gtrid.decode()
+                    log.warning("a branch is not finished", host=one.host, gtrid=gtrid, reason=reason)
+                one.reason = reason
 
     async def _finish(self, one: Found, *, committed: bool) -> None:
         verb = b"XA COMMIT " if committed else b"XA ROLLBACK "

@@ -1,4 +1,4 @@
-"""Which decisions are deleted, by what the hosts have told: without servers."""
+"""Which decisions are deleted, and what of open ones is told, as hosts have answered: without servers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any, cast
 from unittest.mock import Mock
 
 import pytest
+from structlog.testing import capture_logs
 
 from config.settings import Xa
 from config.xa import BranchName, new_bqual
 from proxy.xa import resolver
-from proxy.xa.decisions import SOME, Decided
+from proxy.xa.decisions import SOME, Decided, Undecided
 from proxy.xa.resolver import Found, Resolver
 
 FIRST, COPY, OTHER = "one:1", "copy:1", "other:1"
@@ -134,6 +135,22 @@ async def test_whether_it_is_prepared_now(
     monkeypatch.setattr(resolver, "_PATIENCE", 0.02)
     monkeypatch.setattr(told, "_recover", recover)
     assert await told.prepared_now(gtrid(1), answers) is there
+
+
+async def test_the_log_says_once_why_it_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A look every two seconds through a night is no line every two seconds."""
+    told = Told(*IDENTITIES)
+    reasons = iter(("one is away", "one is away", "another is away"))
+
+    async def settle(*_: object) -> bool:
+        raise Undecided(next(reasons))
+
+    monkeypatch.setattr(told.decisions, "settle", settle)
+    found = [Found(OTHER, BranchName.own(gtrid(1), FIRST), 0.0)]
+    with capture_logs() as logs:
+        for _ in range(3):
+            await told._resolve(found)
+    assert [one["reason"] for one in logs] == ["one is away", "another is away"]
 
 
 async def test_what_is_left_on_a_host_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
