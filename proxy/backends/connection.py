@@ -138,6 +138,7 @@ class BackendConnection(asyncio.Protocol):
         "_torn",
         "answer",
         "begun",
+        "granted",
         "branch",
         "capability_set",
         "closed",
@@ -205,7 +206,8 @@ class BackendConnection(asyncio.Protocol):
         self.resetting = False  # given back, and being put into the state of a fresh one
         self.replies = 0  # how many replies the receiver is still to get
         self.given = 0  # sequence number of the last packet that the receiver got, 0 for none
-        self.begun = 0.0  # loop time when the running statement was sent
+        self.begun = 0.0  # loop time when the client's running statement came, or that of the proxy was sent
+        self.granted = 0.0  # loop time when whoever has it had waited for it
         self.idle_since = 0.0
         self._plain = (
             False  # nothing of the reply was read yet, and it is one, with no sync statement before it

@@ -247,7 +247,7 @@ class HostPool:
         else:
             waiter = state.give(conn, self._clock)
             if waiter is not None:
-                waiter.grant(conn)
+                self._grant(waiter, conn)
             elif self.retired:
                 conn.close()
             if state.waiting.queues:
@@ -365,10 +365,13 @@ class HostPool:
         one may have to make.
         """
         while self.state.waiting and (found := self.state.assign()) is not None:
-            waiter, conn = found
-            waiter.grant(conn)
+            self._grant(*found)
         if self.state.waiting:
             self._open_more()
+
+    def _grant(self, waiter: Waiter[BackendConnection], conn: BackendConnection) -> None:
+        conn.granted = self.now()
+        waiter.grant(conn)
 
     def _open_more(self) -> None:
         if self.now() < self._retry_at:
@@ -514,7 +517,9 @@ class HostPool:
         if self.limits.statement_timeout is not None:
             latest = now - self.limits.statement_timeout
             for conn in [
-                conn for conn in self.state.busy if conn.receiver is not None and conn.begun < latest
+                conn
+                for conn in self.state.busy
+                if conn.receiver is not None and max(conn.begun, conn.granted) < latest
             ]:
                 seconds = self.limits.statement_timeout
                 self.end(conn, ProxyError("statement_timeout", host=self.host, seconds=seconds))

@@ -368,6 +368,23 @@ async def test_a_statement_that_runs_too_long(world: World) -> None:
     assert world.pool.state.size == 0
 
 
+async def test_the_wait_for_a_connection_is_not_counted(world: World) -> None:
+    """A write that has waited would be sent and ended at once: perhaps executed."""
+    conns = [await world.lent(), await world.lent()]
+    came = world.now
+    world.waiter()
+    world.tick(9)
+    world.pool.release(conns[0])
+    assert world.granted == [conns[0]]
+    receiver = Recorder()
+    conns[0].begun = came
+    conns[0].send(b"statement", receiver)
+    world.tick(30.0)
+    assert not receiver.ends
+    world.tick(0.1)
+    assert receiver.lost == [("statement_timeout", True)]
+
+
 async def test_only_statements_under_way_run_too_long(world: World) -> None:
     """A transaction may pause; and what asks a question on an old connection has time for it."""
     conn = await world.lent()
