@@ -27,20 +27,10 @@ _BY_ARGUMENTS: Final = frozenset(
 """On MariaDB stored functions may have these names, but for as many arguments as the own ones have."""
 _SEQUENCES: Final = frozenset({"NEXTVAL", "SETVAL", "LASTVAL"})
 _OPERANDS: Final = frozenset({STRING, INTEGER, NUMBER, HEX, PREFIXED, NAME, VARIABLE, SYSTEM})
-_NO_CALL_BEHIND: Final = (
-    "AS",
-    "INTO",
-    "TABLE",
-    "WITH",
-    "RECURSIVE",
-    "KEY",
-    "INDEX",
-    "UNIQUE",
-    "CONSTRAINT",
-    "REFERENCES",
-    "EXISTS",
-    "LIKE",
-)
+_NO_CALL_BEHIND: Final = ("AS", "INTO", "TABLE", "WITH", "RECURSIVE", "KEY", "INDEX", "REFERENCES", "EXISTS")
+_NO_CALL_IN_TABLES: Final = ("UNIQUE", "CONSTRAINT", "FULLTEXT", "SPATIAL")
+"""Among a table's columns; MariaDB takes `SELECT UNIQUE f(1)` for DISTINCT."""
+_ROWS: Final = ("SELECT", "VALUES", "VALUE", "WITH")
 
 
 def is_native(word: str, *, flavour: Flavour) -> bool:
@@ -68,7 +58,7 @@ def foreign_calls(source: Source, *, flavour: Flavour) -> tuple[int, ...]:
             if flavour.natives_by_arguments and token.text in _BY_ARGUMENTS and _fits(source, at):
                 continue
         if tables is None:
-            tables = tables_expected(source)
+            tables = tables_expected(source, certain=True)
         if not _is_declared(source, at, tables):
             found.append(at)
     return tuple(found)
@@ -99,5 +89,9 @@ def _is_declared(source: Source, at: int, tables: set[int]) -> bool:
     close = source.closing[at + 1]
     if source.is_word(close + 1, "AS") and source.is_op(close + 2, "("):
         return True  # WITH a (x) AS (…)
-    length = close == at + 3 and source.at(at + 2).kind == INTEGER
-    return length and source.is_word(0, "CREATE") and source.is_word(1, "TEMPORARY")
+    length = close == at + 3 and source.at(at + 2).kind == INTEGER and source.is_word(1, "TEMPORARY")
+    if not source.is_word(0, "CREATE", "ALTER") or not (
+        length or source.is_word(first - 1, *_NO_CALL_IN_TABLES)
+    ):
+        return False
+    return not any(source.is_word(one, *_ROWS) for one in range(1, at))

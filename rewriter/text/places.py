@@ -14,6 +14,8 @@ _ROWS: Final = frozenset(
 
 _LISTS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "USING", "DELETE"})
 _MORE: Final = _LISTS | {"TABLES", "VIEW", "TO"}
+_NAMES: Final = frozenset({"TABLES", "VIEW", "HANDLER"})
+"""Of these, those that may be names."""
 _FIRST: Final = frozenset({"INSERT", "REPLACE", "DELETE", "EXPLAIN", "DESCRIBE", "DESC"})
 _BETWEEN: Final = frozenset(
     {"IGNORE", "LOW_PRIORITY", "HIGH_PRIORITY", "DELAYED", "QUICK", "ONLY", "OJ", "LATERAL"}
@@ -32,13 +34,11 @@ def is_of_rows(source: Source) -> bool:
     return source.at(0).text in _ROWS
 
 
-def tables_expected(source: Source) -> set[int]:
-    """The places where a table's name is expected."""
-    return _expected(source, _LISTS if is_of_rows(source) else _MORE)
-
-
-def _expected(source: Source, lists: frozenset[str]) -> set[int]:
-    """The places where a table's name is expected. `lists`: words that one, or several, stand behind."""
+def tables_expected(source: Source, *, certain: bool = False) -> set[int]:
+    """The places where a table's name is expected; `certain`: where nothing else may stand. Words that are no
+    reserved ones may be names in a query, and what is behind them no table then.
+    """
+    lists = (_LISTS if is_of_rows(source) else _MORE) | {"INSERT", "REPLACE", "CALL", "HANDLER"}
     found: set[int] = set()
     state, awaits, clauses = "", False, True  # "": an expression; "list" of tables; "on": a join's condition
     outer: list[tuple[str, bool, bool]] = []
@@ -58,6 +58,8 @@ def _expected(source: Source, lists: frozenset[str]) -> set[int]:
             found.add(at)
             awaits = False
         elif token.kind == "word":
+            if certain and token.text == "SELECT":
+                lists -= _NAMES
             state, awaits, clauses = _next(source, at, lists, state, awaits, clauses)
     return found
 
@@ -71,7 +73,7 @@ def _next(
         return "", False, True
     if not clauses:
         return state, awaits, clauses
-    if word in lists or (word in _FIRST and at == 0) or word in ("INSERT", "REPLACE", "CALL", "HANDLER"):
+    if word in lists or (word in _FIRST and at == 0):
         assigns = word == "UPDATE" and source.is_word(at - 1, "KEY")
         locks = word == "UPDATE" and source.is_word(at - 1, "FOR") and source.at(at + 1).text in _LOCKING
         modifier = word == "STRAIGHT_JOIN" and not state

@@ -28,6 +28,7 @@ def called(sql: str, *, mariadb: bool) -> list[str]:
         "SELECT MD5('a'), MAKE_ID(1, 2, 3), CAST(a AS DECIMAL(10, 2)), CONVERT(a, CHAR(3))",
         "SELECT SUM(a) OVER (ORDER BY b), RANK() OVER w FROM pins WINDOW w AS (ORDER BY c)",
         "SELECT MATCH (a) AGAINST ('b'), a IN (1), NOT (b), EXISTS (SELECT 1) FROM pins PARTITION (p)",
+        "CREATE TEMPORARY TABLE d (a VARCHAR(3), UNIQUE f (a), KEY g (a)) SELECT 1 AS handler",
     ],
 )
 def test_no_others(sql: str, mariadb: bool) -> None:
@@ -51,6 +52,9 @@ def test_no_others(sql: str, mariadb: bool) -> None:
         "SELECT 1 FROM pins JOIN boards ON f(1) ORDER BY 1",
         "SELECT abs(f(1))",
         "DO f(1)",
+        "SELECT 'a' LIKE f(1)",
+        "SELECT 1 FROM (SELECT 1 AS handler, f(1)) d",
+        "CREATE TEMPORARY TABLE d (a INT) SELECT f(1)",
     ],
 )
 def test_others(sql: str, mariadb: bool) -> None:
