@@ -160,7 +160,7 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
         if found is None or found.lastgroup is None:
             raise Unreadable(f"unexpected byte {sql[at : at + 1]!r} at offset {at}")
         kind, end = found.lastgroup, found.end()
-        if kind == "skip":
+        if kind == "skip" or (kind == HINT and not _takes_hints(tokens)):
             at = end
             continue
         if after_dot and kind in (INTEGER, NUMBER, HEX, WORD) and sql[at] not in _NO_NAME:
@@ -168,6 +168,8 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
         _check_read_alike(sql, kind, at, end, env)
         token = _token(sql, kind, at, end, lifted)
         after_dot = token.text == "." and kind == OPERATOR
+        if token.text == "(" and tokens and tokens[-1].kind == HINT:
+            _of_function(tokens)
         tokens.append(token)
         at = token.end
     closing, depth = _parentheses(tokens)
@@ -176,6 +178,28 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
         places = [index for index, token in enumerate(tokens) if token.text == "?" and token.kind == OPERATOR]
         marks = {index: number for number, index in enumerate(places)}
     return Source(sql, literals, pieces, tuple(tokens), closing, depth, marks)
+
+
+_HINTED: Final = frozenset({"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"})
+"""Words that hints stand behind. Elsewhere servers take them for comments; so does whoever looks at a token's
+neighbours for what it may name or call.
+"""
+
+
+def _takes_hints(tokens: list[Token]) -> bool:
+    """Whether a hint may stand behind these tokens."""
+    last = next((at for at in range(len(tokens) - 1, -1, -1) if tokens[at].kind != HINT), -1)
+    if last < 0 or tokens[last].kind != WORD or tokens[last].text not in _HINTED:
+        return False
+    before = tokens[last - 1].text if last else ""
+    return tokens[last].text != "UPDATE" or before not in ("FOR", "KEY")
+
+
+def _of_function(tokens: list[Token]) -> None:
+    """Forget the hints at the end if they stand behind the name of a function, INSERT or REPLACE."""
+    last = next(at for at in range(len(tokens) - 1, -1, -1) if tokens[at].kind != HINT)
+    if tokens[last].text in ("INSERT", "REPLACE"):
+        del tokens[last + 1 :]
 
 
 def _check_read_alike(sql: bytes, kind: str, at: int, end: int, env: Env) -> None:

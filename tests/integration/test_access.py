@@ -4,6 +4,7 @@ statements.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,6 +89,9 @@ def one_account(demo: Demo) -> dict[str, object]:
     return {"user": "root", "password": "", "accounts": [], "hosts": hosts}
 
 
+HIDDEN = re.compile(r"(?<=[\w`\"])(?=[.(])|(?<=[\w`\"]\.)(?=[\w`\"])")
+
+
 def client(proxy: OwnProxy, user: str, database: str | None = "legacy") -> Raw:
     made = proxy.raw(login=False)
     password = next(str(one["password"]) for one in USERS if one["name"] == user)
@@ -131,6 +135,15 @@ def test_a_confined_user_reaches_no_other_database(
     # a server's own refusal: no subqueries in SET STATEMENT
     assert wrong(side, statements("elsewhere", flavour), DENIED | {1970}) == []
     assert raw.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+
+
+@pytest.mark.parametrize("user", ["read-legacy", "write-legacy"])
+def test_nor_behind_what_looks_like_a_hint(proxy: OwnProxy, flavour: str, user: str) -> None:
+    """Servers take it for a comment where no hint may stand: between a name and its dot or parenthesis."""
+    raw = client(proxy, user)
+    asked = [HIDDEN.sub("/*+ x */", sql) for sql in statements("elsewhere", flavour)]
+    assert len(asked) > 100
+    assert wrong(raw, asked, DENIED | {1970}) == []
 
 
 @pytest.mark.parametrize("how", [Raw, Binary])
