@@ -80,7 +80,8 @@ async def _where(
         selects.append(b"SELECT " + b", ".join(constants))
     topology = client.snapshot.topology
     async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
-        sql = b"SELECT shardgate_row FROM (%b) AS shown WHERE %b" % (b" UNION ALL ".join(selects), where)
+        # in parentheses it is an expression and nothing else
+        sql = b"SELECT shardgate_row FROM (%b) AS shown WHERE (%b)" % (b" UNION ALL ".join(selects), where)
         return await Collector().query(conn, sql)
 
 

@@ -35,8 +35,9 @@ from rewriter.plans.builtins import (
     ShowWarnings,
 )
 from rewriter.route.context import Statement
-from rewriter.route.scope import Refuse
+from rewriter.route.scope import Refuse, Unsupported
 from rewriter.splice import Template
+from rewriter.text.effects import Effects, effects_of
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.nature import nature_of
 from rewriter.text.tokens import VARIABLE, WORD, Unreadable
@@ -67,8 +68,18 @@ class _Show:
         self.texts = Texts(statement)
 
     def finished(self, plan: Show) -> Plan:
-        """The plan, when nothing is left to read."""
+        """The plan, when nothing is left to read. Raises Refuse: the proxy asks for the rows by itself, on
+        any connection, which may not keep anything of it.
+        """
         self.words.finish()
+        source = self.statement.source
+        effects = effects_of(source, flavour=self.statement.names.env.flavour) or Effects()
+        if effects.pins or effects.unpins or effects.locks or effects.variables or effects.calls:
+            raise Unsupported(
+                what="SHOW … WHERE with locks, assignments or stored functions",
+                reason="the proxy answers it over several connections",
+                alternative="SELECT them by themselves.",
+            )
         slots = tuple(self.texts.slots.names)
         return replace(plan, session_slots=slots) if slots else plan
 

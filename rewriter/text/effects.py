@@ -74,7 +74,7 @@ def effects_of(source: Source, *, flavour: Flavour) -> Effects | None:
     if verb == "SET" and source.is_word(1, "STATEMENT"):
         at = behind_set_statement(source)
         return effects_of(tail(source, at), flavour=flavour) if at < len(source.tokens) else None
-    if verb in ("CREATE", "ALTER", "DROP", "RENAME"):
+    if verb in ("CREATE", "ALTER", "DROP", "RENAME") and not _makes_of_rows(source):
         found = _definition(source, verb, found_rows_of(source, verb, flavour=flavour))
     else:
         pins, unpins = _pins(source, verb)
@@ -117,6 +117,14 @@ def _runs_routine(source: Source, verb: str) -> bool:
 def _calls(source: Source, at: int, functions: frozenset[str]) -> bool:
     token = source.tokens[at]
     return token.kind == WORD and token.text in functions and source.is_op(at + 1, "(")
+
+
+def _makes_of_rows(source: Source) -> bool:
+    """Whether the statement is CREATE TABLE … SELECT, of a table that stays."""
+    at = 3 if source.is_word(1, "OR") else 1
+    if not source.is_word(0, "CREATE") or not source.is_word(at, "TABLE"):
+        return False
+    return any(source.is_word(one, "SELECT", "VALUES") for one in range(at, len(source.tokens)))
 
 
 def _definition(source: Source, verb: str, counted: Found) -> Effects:

@@ -142,3 +142,34 @@ def test_conditions_in_any_collation(connect: Connect, names: str) -> None:
         "SELECT 1 FROM information_schema.processlist WHERE user = 'demo' AND db = 'demo'",
     ):
         assert len(rows(through, sql)) == 1, sql
+
+
+def test_a_condition_is_an_expression(connect: Connect, plain: LocalServer) -> None:
+    """And nothing behind it, whatever the proxy makes of it."""
+    with connect() as through, plain.connect(database="demo") as server:
+        for sql in (
+            "SHOW DATABASES WHERE 0 UNION SELECT 'abc'",
+            "SHOW TABLES FROM demo WHERE 0 UNION SELECT 99999",
+            "SHOW TABLES WHERE 1 LIMIT 1",
+            "SHOW TABLES WHERE 1 GROUP BY 1",
+            "SHOW COLUMNS FROM pins WHERE 1 ORDER BY 1",
+            "SHOW TABLES WHERE 1) OR (1",
+        ):
+            codes = []
+            for connection in (through, server):
+                with pytest.raises(MySQLError) as error:
+                    rows(connection, sql)
+                codes.append(error.value.args[0])
+            assert codes == [1064, 1064], sql
+
+
+@pytest.mark.parametrize(
+    "condition", ["GET_LOCK('shown', 0)", "@shown := 5", "RELEASE_ALL_LOCKS()", "Database IN (shown())"]
+)
+@pytest.mark.parametrize("what", ["DATABASES", "STATUS", "TABLES", "COLUMNS FROM pins", "INDEX FROM pins"])
+def test_a_condition_leaves_nothing_to_others(connect: Connect, what: str, condition: str) -> None:
+    with connect() as through:
+        with pytest.raises(MySQLError) as error:
+            rows(through, f"SHOW {what} WHERE {condition}")
+        assert error.value.args[0] == 1235
+        assert rows(through, f"SHOW {what}")
