@@ -284,9 +284,8 @@ class Scope:
         return None
 
     def _fits(self, ref: TableRef, chain: Chain) -> bool:
-        if len(chain.parts) < 3:
-            return True
-        return ref.alias is None and self.targets[ref].database == chain.parts[-3]
+        """Whether the database of a name is the table's, which goes with its alias, too."""
+        return len(chain.parts) < 3 or self.targets[ref].database == chain.parts[-3]
 
     def _virtual(self, ref: TableRef, chain: Chain) -> bool:
         return self.targets[ref].is_object and chain.column == "ID"
