@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.settings import LOGIN, Settings
@@ -30,6 +32,11 @@ PATIENCE: Final = b"28800"
 usual 60 seconds it gives up when the client reads slowly."""
 
 
+_LIMIT: Final = "sql_select_limit"
+_ALL_ROWS: Final = b"18446744073709551615"
+"""No limit: DEFAULT may be one, where a server has it for all its sessions."""
+
+
 def resting_settings(client: Exchange) -> Settings:
     """The session's settings as the rest is run with: outside of its transaction."""
     settings = client.session.settings.base
@@ -38,10 +45,28 @@ def resting_settings(client: Exchange) -> Settings:
 
 def reading_settings(client: Exchange) -> Settings:
     """The session's settings as pieces are read with: texts whole, and all rows."""
-    changed = {"character_set_results": b"utf8mb4", "net_write_timeout": PATIENCE}
-    if client.session.settings.get("sql_select_limit") is not None:
-        changed["sql_select_limit"] = b"DEFAULT"
+    changed = {"character_set_results": b"utf8mb4", "net_write_timeout": PATIENCE, _LIMIT: _ALL_ROWS}
     return client.session.settings.base.with_values(changed)
+
+
+@contextmanager
+def every_row(client: Exchange) -> Iterator[None]:
+    """Statements that are run within it read all their rows, whatever the session's sql_select_limit is. A
+    server cuts off only what a client's own SELECT gives; what a write reads is never cut off.
+    """
+    session = client.session
+    before = session.settings.get(_LIMIT)
+    session.settings = session.settings.with_values({_LIMIT: _ALL_ROWS})
+    try:
+        yield
+    finally:  # of now: the statements may have set user variables
+        settings = session.settings.without((_LIMIT,))
+        session.settings = settings if before is None else settings.with_values({_LIMIT: before})
+
+
+def limits_rows(client: Exchange) -> bool:
+    """Whether the session's statements give only some of their rows, by sql_select_limit."""
+    return client.session.settings.get(_LIMIT) not in (None, _ALL_ROWS)
 
 
 def spread_settings(client: Exchange, bound: Bound) -> Settings | None:
@@ -50,16 +75,16 @@ def spread_settings(client: Exchange, bound: Bound) -> Settings | None:
     """
     settings = client.session.settings
     changed = {"net_write_timeout": PATIENCE} if bound.scatter else {}
-    if settings.get("sql_select_limit") is not None and _several(bound):
-        changed["sql_select_limit"] = b"DEFAULT"
+    if settings.get(_LIMIT) is not None and _several(bound):
+        changed[_LIMIT] = _ALL_ROWS
     return settings.with_values(changed) if changed else None
 
 
 def spread_merge(client: Exchange, bound: Bound) -> Merge:
     """How a fan-out's answers are merged: as the plan says, and at most sql_select_limit rows."""
     merge = bound.merge or Merge()
-    most = client.session.settings.get("sql_select_limit")
-    if most is None or merge.limit is not None or not most.isdigit() or not _several(bound):
+    most = client.session.settings.get(_LIMIT) or b""
+    if not limits_rows(client) or merge.limit is not None or not most.isdigit() or not _several(bound):
         return merge
     return merge._replace(limit=int(most))
 

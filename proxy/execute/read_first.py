@@ -11,6 +11,7 @@ from collections import Counter
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from proxy.engine.loading import every_row
 from proxy.engine.result import Failed, ResultSink, ToClient
 from proxy.engine.run import Steps, run
 from proxy.engine.work import Writing
@@ -56,7 +57,8 @@ def read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> None:
 
 
 async def _read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> None:
-    found = await run(client, plan.select.render(values), _Found(client))
+    with every_row(client):
+        found = await run(client, plan.select.render(values), _Found(client))
     error = _strict_error(client, plan)
     if error is not None:
         client.fail(error)

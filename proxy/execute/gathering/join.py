@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.collect import ServerError
 from proxy.engine.column_metadata import place_of
 from proxy.engine.definitions import MOST_DEFINITIONS, JoinDefinitions
+from proxy.engine.loading import limits_rows
 from proxy.engine.naming import logical_rows
 from proxy.engine.transcode import exact_sink
 from proxy.errors import ProxyError
@@ -94,8 +95,8 @@ async def answered_by_join(
     client: Exchange, gather: Gather, values: Values, choose: Choose, work: GatherWork
 ) -> bool:
     """Answer the client by two reads; False when that is no way, and nothing was sent."""
-    session, plan = client.session, gather.join
-    if plan is None or exact_sink(client) is not None or session.settings.get("sql_select_limit") is not None:
+    plan = gather.join
+    if plan is None or exact_sink(client) is not None or limits_rows(client):
         return False
     joining = _Joining(client, gather, plan, values, choose, work)
     try:
