@@ -152,9 +152,15 @@ def _first(source: Source, word: str) -> int:
 
 
 def plan_unsharded(
-    statement: Statement, blocks: Iterable[Block], scope: Scope, access: Access = Access.READ
+    statement: Statement,
+    blocks: Iterable[Block],
+    scope: Scope,
+    access: Access = Access.READ,
+    deleted: Iterable[tuple[TableRef, TableRef]] = (),
 ) -> Plan:
-    """The plan of a statement none of whose tables is sharded. Raises Refuse."""
+    """The plan of a statement none of whose tables is sharded. `deleted`: the targets of a DELETE of several
+    tables, as named there and where they stand for tables. Raises Refuse.
+    """
     text = Text(statement)
     targets = {ref: target for ref, target in scope.targets.items() if target.form != "inner"}
     forms = {target.form for target in targets.values()}
@@ -171,7 +177,10 @@ def plan_unsharded(
     if not forms or forms == {"system"}:
         about = About(access, databases, system(targets))
         return text.plan(_system_place(statement, databases), about)
-    about = About(access, databases, statement.names.env.database if _unqualified(targets) else None)
+    current = name_targets(text, scope, deleted)
+    if _unqualified(targets):
+        current = statement.names.env.database
+    about = About(access, databases, current)
     locations = [(one.keyspace, one.shard) for one in targets.values() if one.form == "physical"]
     placed = [one for one in targets.values() if one.form != "system" and not _everywhere(one)]
     if locations and any(one.form != "physical" for one in placed):
@@ -182,6 +191,24 @@ def plan_unsharded(
         return text.plan(Place(locations=tuple(dict.fromkeys(locations))), about)
     tables = all(one.table is not None for one in targets.values())
     return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about._replace(tables=tables))
+
+
+def name_targets(text: Text, scope: Scope, deleted: Iterable[tuple[TableRef, TableRef]]) -> str | None:
+    """Qualify the targets of a DELETE of several tables as the tables themselves. Returns a database for the
+    connection to be in, where one is an alias: servers want a current one for it, whichever.
+    """
+    current = None
+    for written, ref in deleted:
+        target = scope.targets[ref]
+        if target.form != "single":
+            continue
+        if ref.alias is not None:
+            current = target.physical.decode("utf-8", "surrogateescape")
+            continue
+        physical = target.physical.replace(b"`", b"``")
+        name = text.source.text(ref.span.end - 1, ref.span.end)
+        text.edits.replace(written.span, b"`" + physical + b"`." + name)
+    return current
 
 
 def on_one_host(statement: Statement, plan: Plan, scope: Scope) -> Plan:
@@ -257,9 +284,9 @@ def plan_confined(statement: Statement, access: Access, *, implicit_commit: bool
     if others is None:
         return None
     text = Text(statement)
-    if text.slots.names and source.is_word(0, "SELECT", "WITH"):
+    if text.edits and source.is_word(0, "SELECT", "WITH"):
         _label(statement, text)
-    elif text.slots.names and source.is_word(0, "CREATE"):
+    elif text.edits and source.is_word(0, "CREATE"):
         _label(statement, text, _first(source, "SELECT"))
     about = About(access, _asked_for(statement, database, others), database, implicit_commit)
     if home.form == "physical":

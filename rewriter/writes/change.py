@@ -20,7 +20,7 @@ from rewriter.text.edits import Edits
 from rewriter.text.facts import TableRef
 from rewriter.text.parse_write import Change, WriteParser, changes_behind_with
 
-from .everywhere import plan_everywhere
+from .everywhere import alias_deleted, plan_everywhere
 from .found import Target, plan_found, targets_of
 from .returning import edit_returning
 
@@ -55,9 +55,12 @@ def _unsharded(statement: Statement, found: Change, scope: Scope) -> Plan:
     references = any(
         one.table is not None and one.table.kind is Kind.REFERENCE for one in scope.targets.values()
     )
-    written = [scope.targets[one.ref].table for one in targets_of(found, scope)] if references else []
-    everywhere = plan_everywhere(statement, found, blocks, scope, written)
-    plan = everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
+    single = any(one.form == "single" for one in scope.targets.values())
+    refs = [one.ref for one in targets_of(found, scope)] if references or (single and found.targets) else []
+    deleted = list(zip(found.targets, refs, strict=False))
+    written = [scope.targets[ref].table for ref in refs] if references else []
+    everywhere = plan_everywhere(statement, found, blocks, scope, written, deleted)
+    plan = everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE, deleted)
     return on_one_host(statement, plan, scope)
 
 
@@ -157,12 +160,8 @@ def _id_offset(splicer: Splicer, ref: TableRef) -> int:
 
 def _edit_target(splicer: Splicer, written: TableRef, ref: TableRef) -> None:
     """Name a target of a DELETE of several tables as the shard knows it."""
-    if ref.alias is not None:  # which servers look for in the current database, and there is none
-        raise Unsupported(
-            what="an alias as the target of DELETE",
-            reason="its database cannot be told",
-            alternative="Name the table.",
-        )
+    if ref.alias is not None:
+        raise alias_deleted()
     name = splicer.source.text(ref.span.end - 1, ref.span.end)
     splicer.edits.replace(written.span, b"`", splicer.extras.index(Extra("database")), b"`." + name)
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from config.schema import Kind, Table
-from rewriter.plain.unsharded import Text, mixed, whole
+from rewriter.plain.unsharded import Text, mixed, name_targets, whole
 from rewriter.plan import Plan
 from rewriter.plans import Everywhere
 from rewriter.route.context import Statement
 from rewriter.route.scope import Scope, Unsupported
-from rewriter.text.facts import Block
+from rewriter.text.facts import Block, TableRef
 from rewriter.text.parse_write import Change, Insertion
 from rewriter.text.tokens import Source
 
@@ -25,9 +25,11 @@ def plan_everywhere(
     blocks: Sequence[Block],
     scope: Scope,
     written: Sequence[Table | None],
+    deleted: Sequence[tuple[TableRef, TableRef]] = (),
 ) -> Plan | None:
     """The plan of an INSERT, UPDATE or DELETE that changes reference tables; None when it changes none of
-    `written`.
+    `written`. `deleted`: the targets of a DELETE of several tables, as named there and where they stand for
+    tables.
 
     Raises Refuse: other tables take part, or the hosts would not all do the same.
     """
@@ -46,11 +48,22 @@ def plan_everywhere(
         )
     text = Text(statement, parameters=True)
     text.blocks(blocks, scope)
+    if name_targets(text, scope, deleted) is not None:
+        raise alias_deleted()
     return Everywhere(
         verb=found.verb,
         session_slots=tuple(text.slots.names),
         databases=tuple(dict.fromkeys(target.database for target in scope.targets.values())),
         template=text.edits.template() if text.edits else whole(statement.source),
+    )
+
+
+def alias_deleted() -> Unsupported:
+    """The refusal of an alias as the target of DELETE."""
+    return Unsupported(  # servers look for it in the current database, and there is none
+        what="an alias as the target of DELETE",
+        reason="its database cannot be told",
+        alternative="Name the table.",
     )
 
 

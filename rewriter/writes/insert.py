@@ -13,7 +13,7 @@ from rewriter.route.context import Splicer, Statement, not_yet
 from rewriter.route.scope import Refuse, Scope, Unsupported
 from rewriter.route.values import Value
 from rewriter.splice import Part, Template
-from rewriter.text.facts import Span
+from rewriter.text.facts import Assigned, Span
 from rewriter.text.parse_write import Insertion, WriteParser
 from rewriter.text.tokens import Source
 
@@ -64,6 +64,8 @@ def insert(statement: Statement) -> Plan | None:
 
 def _unsharded(statement: Statement, found: Insertion, scope: Scope) -> Plan:
     """The plan of an INSERT that reaches no shard. Raises Refuse."""
+    named = [Assigned(span, "", Span(0, 0)) for span in found.columns or () if not found.assigned]
+    found.block.assignments = [*named, *found.assigned, *found.on_duplicate]  # whose columns may name a database
     blocks = [*found.block.all_blocks(), *(found.query.all_blocks() if found.query is not None else ())]
     try:
         everywhere = plan_everywhere(statement, found, blocks, scope, [scope.targets[found.table].table])
@@ -73,6 +75,7 @@ def _unsharded(statement: Statement, found: Insertion, scope: Scope) -> Plan:
         alone = found.query is None or found.returning is not None or found.on_duplicate
         if alone or found.query is None or not isinstance(refusal, Unsupported):
             raise
+        found.block.assignments = []
         return plan_insert(statement, found, found.query, scope)
 
 
