@@ -33,11 +33,14 @@ _MATCHED = re.compile(rb"matched: ([0-9]+)")
 #: So many literals are looked at for an insert id; with more of them the server is asked.
 _LOOK = 2000
 
+#: Whatever the session's sql_select_limit is.
+_ONE = b" LIMIT 1"
+_ALL = b" LIMIT 18446744073709551615"
 #: The names of a connection's user variables: statements of MariaDB and of MySQL.
 _NAMES = {
-    "mariadb": b"SELECT variable_name FROM information_schema.user_variables",
+    "mariadb": b"SELECT variable_name FROM information_schema.user_variables" + _ALL,
     "mysql": b"SELECT variable_name FROM performance_schema.user_variables_by_thread "
-    b"WHERE thread_id = PS_CURRENT_THREAD_ID()",
+    b"WHERE thread_id = PS_CURRENT_THREAD_ID()" + _ALL,
 }
 
 
@@ -182,7 +185,7 @@ async def ask_left_behind(
     asked = [b"LAST_INSERT_ID()"] if asks else []
     asked += [] if counted else [b"FOUND_ROWS()"]
     if asked:
-        reply = await Collector().query(conn, b"SELECT " + b", ".join(asked))
+        reply = await Collector().query(conn, b"SELECT " + b", ".join(asked) + _ONE)
         if reply.err is None:
             row = reply.values()[0]
             id = int(row[0] or 0) if asks else 0
@@ -304,7 +307,7 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
             variable, session.variables_limit, variable,
         )  # fmt: skip
         parts.append(b"%s, %s, COLLATION(%s)" % (variable, digits, variable))
-    reply = await Collector().query(conn, b"SELECT " + b", ".join(parts))
+    reply = await Collector().query(conn, b"SELECT " + b", ".join(parts) + _ONE)
     if reply.err is not None:
         conn.close()
         reason = f"cannot read user variables back: {reply.err.text()}"

@@ -12,7 +12,7 @@ from config.layout import Layout
 from rewriter.splice import Part
 from rewriter.text.edits import Edits, original
 from rewriter.text.facts import Span
-from rewriter.text.natives import ID_FUNCTIONS
+from rewriter.text.natives import own_calls
 from rewriter.text.tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
 
 from .scope import Refuse
@@ -164,9 +164,7 @@ def fill_lock_holders(source: Source, slots: Slots, edits: Edits) -> None:
 
 def fill_functions(source: Source, edits: Edits, layout: Layout | None) -> None:
     """Write SHARD_OF, TYPE_OF, LOCAL_OF and MAKE_ID as the arithmetic that they are. Raises Refuse."""
-    for at, token in enumerate(source.tokens):
-        if token.text not in ID_FUNCTIONS or token.kind != WORD or not source.is_op(at + 1, "("):
-            continue
+    for at in own_calls(source):
         name, close = source.tokens[at].text, source.closing[at + 1]
         places = {
             "SHARD_OF": [layout and (layout.shard_shift, layout.shard_mask)],

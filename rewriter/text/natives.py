@@ -64,6 +64,18 @@ def foreign_calls(source: Source, *, flavour: Flavour) -> tuple[int, ...]:
     return tuple(found)
 
 
+def own_calls(source: Source) -> tuple[int, ...]:
+    """The places of the proxy's own functions that are called; `db.SHARD_OF(…)` is a stored one."""
+    found: list[int] = []
+    for at, token in enumerate(source.tokens):
+        if token.kind != WORD or token.text not in ID_FUNCTIONS or not source.is_op(at + 1, "("):
+            continue
+        named = source.is_word(at - 1, "FUNCTION", "PROCEDURE") or source.is_op(at - 1, ".")
+        if not named and not _is_declared(source, at, tables_expected(source, certain=True)):
+            found.append(at)
+    return tuple(found)
+
+
 def _fits(source: Source, at: int) -> bool:
     """Whether a geometry's function has arguments that make it the server's own."""
     inner = range(at + 2, source.closing[at + 1])

@@ -215,3 +215,17 @@ def test_a_select_is_as_on_one_server(connect: Connect, plain: LocalServer, most
         (count, rows), (expected, wanted) = answers[0][sql], answers[1][sql]
         assert count == expected, sql
         assert rows == wanted or "ORDER" not in sql, sql
+
+
+@pytest.mark.parametrize("limit", [0, 1])
+def test_what_is_read_back_is_not_cut_off(connect: Connect, limit: int) -> None:
+    """The proxy's own questions about a session, asked on the session's connection."""
+    with connect(database="legacy") as through, through.cursor() as cursor:
+        cursor.execute("DROP PROCEDURE IF EXISTS assigns")
+        cursor.execute("CREATE PROCEDURE assigns() BEGIN SET @a = 1; SET @b = 2; SET @c = 3; END")
+        cursor.execute(f"SET sql_select_limit = {limit}")
+        cursor.execute("CALL assigns()")
+        cursor.execute("DROP PROCEDURE assigns")
+        cursor.execute("SET sql_select_limit = DEFAULT")
+        cursor.execute("SELECT @a, @b, @c")
+        assert cursor.fetchall() == ((1, 2, 3),)

@@ -7,7 +7,7 @@ import pytest
 from config.flavour import MARIADB, MYSQL
 from rewriter.env import Env
 from rewriter.fingerprint import lift
-from rewriter.text.natives import foreign_calls
+from rewriter.text.natives import foreign_calls, own_calls
 from rewriter.text.tokens import read
 
 
@@ -69,3 +69,21 @@ def test_a_geometry_by_its_arguments() -> None:
         "LINESTRING",
     ]
     assert called("SELECT POINT(1), LINESTRING()", mariadb=False) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "count"),
+    [
+        ("SELECT SHARD_OF(1), MAKE_ID(1, 2, 3)", 2),
+        ("SELECT a FROM t WHERE a LIKE LOCAL_OF(b)", 1),
+        ("SELECT legacy.TYPE_OF(1), `SHARD_OF`(2)", 0),
+        ("CREATE FUNCTION SHARD_OF(n INT) RETURNS INT RETURN n", 0),
+        ("CREATE TABLE make_id (n INT)", 0),
+        ("INSERT INTO make_id (n) VALUES (1)", 0),
+        ("SELECT * FROM a JOIN type_of (b)", 0),
+    ],
+)
+def test_the_proxys_own_are_called(sql: str, count: int) -> None:
+    """And not what only has their names."""
+    source = read(sql.encode(), lift(sql.encode())[1], Env())
+    assert len(own_calls(source)) == count
