@@ -2,8 +2,9 @@
 
 Read the room in this order:
 
-    fingerprint.py       one pass over the bytes: the literals out, the fingerprint left; rows.py folds an
-    INSERT's rows env.py         what a statement's meaning depends on besides its text
+    fingerprint.py one pass over the bytes: the literals out, the fingerprint left; rows.py folds an INSERT's
+                   rows
+    env.py         what a statement's meaning depends on besides its text
     planner.py     the front door: `Rewriter.plan`, its cache (cache.py) and the rules, in order (rules.py)
     splice.py      changed text to templates, templates and values to SQL
     plan.py        what all plans have; bound.py: what one sends, once it is bound
@@ -14,6 +15,7 @@ and below it, each of which imports only what stands before it:
     text/          what a text says, whatever the tables: tokens.py, with their places; facts.py, clauses as
                    spans, which reader.py and parse*.py make; statement.py, executable comments opened;
                    effects.py, what a statement leaves behind on its connection
+    tree/          the second reader: sqlglot's tree of the same tokens
     route/         scope.py, whose is a name; values.py, constants, evaluated when the literals are at hand;
                    predicates.py, WHERE and ON to routes, soundly; routing.py, constants to shards;
                    columns.py, what changes so that a shard understands it; context.py, what all rules share
@@ -24,6 +26,7 @@ and below it, each of which imports only what stands before it:
                    groups that shards make and a server combines; pieces.py and links.py: rows to be gathered
     writes/        insert.py, change.py; found.py, filling.py, read_write.py: writes that read first;
                    reorder.py: CALL of an orderable mapping's procedure
+    advice/        what a statement costs, and what would route it
 
 Statements are read by their clauses, and expressions only as far as routing and names need it; the rest stays
 the client's bytes (docs/decisions/two-readers.md says why, and what sqlglot is for).

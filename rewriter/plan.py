@@ -1,4 +1,4 @@
-"""What all plans have in common, and the plan of not running a statement. See plans.py."""
+"""What all plans have in common, and the plan of not running a statement. See plans/."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A host's connections: which one serves a statement, when to open another, who waits. Decisions only, no
 I/O.
 
-`PoolState` is told what happened (`give`, `opened`, `open_failed`, `lost`) and answers what to do. It never
+`PoolState` is told what happened (`give`, `forget`, `expired`) and answers what to do (`assign`). It never
 awaits and never touches a socket, so its rules are tested without any. `backends.host` acts on its answers.
 
 Rules: the connection that was used last and already has the session's settings and database is best (the

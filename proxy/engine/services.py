@@ -132,8 +132,8 @@ class Services:
             self.waiting_room.topology_changed,
         )
         wish = Wish(settings.reorder.threshold, settings.reorder.bisections)
-        #: Finishes what is left of distributed transactions; that of one worker does it by itself.
         self.caches = Caches(tasks)
+        #: Finishes what is left of distributed transactions; that of one worker does it by itself.
         self.resolver = Resolver(
             backends,
             tasks,

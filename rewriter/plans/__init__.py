@@ -1,10 +1,10 @@
 """What the rewriter decides: one small frozen variant for each way of running a statement.
 
-A plan belongs to a statement's fingerprint and knows no literal. To run it, the executor makes
+A plan belongs to a statement's fingerprint and knows no literal. To run it, `proxy.session.values.values_of` makes
 
-    values = literals + tuple(sql_literal(session.value(name)) for name in plan.session_slots)
+    values = literals + tuple(slot(session, name) for name in plan.session_slots)
 
-(the literals as `Rewriter.plan` gave them) and asks `plan.bind(values, topology, choose)` for the very
+(the literals as `Rewriter.plan` gave them), and whoever runs it asks `plan.bind(values, topology, choose)` for the very
 bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` only. The variants:
 
     Passthrough   tables that are not sharded: one host, which runs the client's statement
@@ -22,8 +22,8 @@ bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` o
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …): builtins.py
     LoadLocal     LOAD DATA LOCAL INFILE: a passthrough whose host asks the client for a file
     Opened        a text that is executed as another one, which all read alike
-    MultiStatement       a text of more than one statement: cut it (split.py) and plan each when its turn
-    comes Reject        not run: an error of the registry, with its arguments
+    MultiStatement  a text of more than one statement: cut it (split.py), and plan each when its turn comes
+    Reject        not run: an error of the registry, with its arguments
 
 Every variant has the attributes of `Plan`.
 """

@@ -103,7 +103,7 @@ class Insert(Plan):
     whose columns have these `column_metadata`. `ignore`: it says IGNORE. `asks`: see `Inserted`. `repeat`:
     the statement has many rows of the kinds in `rows` (rows.py). `strict`: that of the table. `same`:
     constants that ON DUPLICATE KEY UPDATE assigns, by column: every row must have these very values. `stays`:
-    see writes/unchanged.py. `dated`: the hole is for the row's number among those of its from-ID, in case it
+    see unchanged.py. `dated`: the hole is for the row's number among those of its from-ID, in case it
     has no sequence.
 
     `short` is the whole statement, when it has one row, for which a shard is all that is to be found out;

@@ -1,6 +1,6 @@
 """The plans that run on sharded tables.
 
-They are listed, with all the others, in plans.py.
+They are listed, with all the others, in plans/__init__.py.
 """
 
 from __future__ import annotations
@@ -426,7 +426,7 @@ class ShardWrite(Sharded):
 
     `denied` is the error when it would run on all shards, None when it may. `found` is how it runs on several
     when `scattered` says that it cannot. `returning`: it has a RETURNING clause. `same`, `stays`: assignments
-    that must leave a row where it is, see writes/unchanged.py.
+    that must leave a row where it is, see unchanged.py.
     """
 
     kind: ClassVar[str] = "write"
