@@ -170,11 +170,13 @@ class Exchange(ABC):
 
     @abstractmethod
     def execute(self, sql: bytes) -> None:
-        """Run a statement, and answer. Raises ProxyError."""
+        """Run a statement, and answer (`pipeline.execute`; `frontend.client.Client` has them all). Raises
+        ProxyError.
+        """
 
     @abstractmethod
     def run_plan(self, plan: Plan, literals: Values) -> None:
-        """Run a plan in the place of the one at work."""
+        """Run a plan in the place of the one at work (`pipeline.run_plan`)."""
 
     @abstractmethod
     def start_again(self) -> None:

@@ -333,13 +333,6 @@ def _duration(raw: bytes) -> bytes:
 # -- rows
 
 
-class ColumnShape(NamedTuple):
-    """What a column's binary value depends on."""
-
-    type: int
-    unsigned: bool
-
-
 def _integer(size: int) -> Callable[[bytes], bytes]:
     mask = (1 << 8 * size) - 1
     return lambda text: (int(text) & mask).to_bytes(size, "little")

@@ -1,11 +1,12 @@
 """What the rewriter decides: one small frozen variant for each way of running a statement.
 
-A plan belongs to a statement's fingerprint and knows no literal. To run it, `proxy.session.values.values_of` makes
+A plan belongs to a statement's fingerprint and knows no literal. To run it, `values_of` of
+proxy/session/values.py makes
 
     values = literals + tuple(slot(session, name) for name in plan.session_slots)
 
-(the literals as `Rewriter.plan` gave them), and whoever runs it asks `plan.bind(values, topology, choose)` for the very
-bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` only. The variants:
+(the literals as `Rewriter.plan` gave them), and whoever runs it asks `plan.bind(values, topology, choose)`
+for the very bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` only. The variants:
 
     Passthrough   tables that are not sharded: one host, which runs the client's statement
     AnyHost       no tables at all (SELECT 1, SELECT @@version): any host will do

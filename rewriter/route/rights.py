@@ -76,7 +76,6 @@ _TELLING_VARIABLES: Final = (
     "secret",
 )
 _WRITING: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
-_BLOCKS: Final = frozenset({"BEGIN", "START"})
 _OF_SESSION: Final = frozenset({"COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "USE", "KILL", "UNLOCK"})
 _READS: Final = frozenset(
     {"DO", "HELP", "CHECKSUM", "HANDLER", "LOCK", "GET", "EXECUTE", "DEALLOCATE", "PREPARE"}

@@ -10,7 +10,6 @@ from .tokens import STRING, VARIABLE, Source
 _EXPLAIN: Final = ("EXPLAIN", "DESCRIBE", "DESC", "ANALYZE")
 #: What follows ANALYZE of tables; else it is MariaDB's ANALYZE of a statement, which runs it.
 ANALYZED: Final = ("TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG")
-EXPLAINABLE: Final = ("SELECT", "WITH", "VALUES", "TABLE", "INSERT", "REPLACE", "UPDATE", "DELETE")
 
 
 class Explained(NamedTuple):

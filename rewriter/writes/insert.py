@@ -65,7 +65,8 @@ def insert(statement: Statement) -> Plan | None:
 def _unsharded(statement: Statement, found: Insertion, scope: Scope) -> Plan:
     """The plan of an INSERT that reaches no shard. Raises Refuse."""
     named = [Assigned(span, "", Span(0, 0)) for span in found.columns or () if not found.assigned]
-    found.block.assignments = [*named, *found.assigned, *found.on_duplicate]  # whose columns may name a database
+    # whose columns may name a database
+    found.block.assignments = [*named, *found.assigned, *found.on_duplicate]
     blocks = [*found.block.all_blocks(), *(found.query.all_blocks() if found.query is not None else ())]
     try:
         everywhere = plan_everywhere(statement, found, blocks, scope, [scope.targets[found.table].table])
