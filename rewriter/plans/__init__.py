@@ -6,7 +6,7 @@ proxy/session/values.py makes
     values = literals + tuple(slot(session, name) for name in plan.session_slots)
 
 (the literals as `Rewriter.plan` gave them), and whoever runs it asks `plan.bind(values, topology, choose)`
-for the very bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` only. The variants:
+for the bytes each host gets: a `Bound`. Binding does no I/O and may raise `BindError` only. The variants:
 
     Passthrough   tables that are not sharded: one host, which runs the client's statement
     AnyHost       no tables at all (SELECT 1, SELECT @@version): any host will do

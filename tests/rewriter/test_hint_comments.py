@@ -1,4 +1,4 @@
-"""What looks like a hint is a comment where no hint may stand: whoever looks at neighbours does not see it."""
+"""What looks like a hint is a comment where no hint may stand: who looks at neighbours does not see it."""
 
 from __future__ import annotations
 
