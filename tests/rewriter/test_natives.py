@@ -80,7 +80,6 @@ def test_a_geometry_by_its_arguments() -> None:
         ("CREATE FUNCTION SHARD_OF(n INT) RETURNS INT RETURN n", 0),
         ("CREATE TABLE make_id (n INT)", 0),
         ("INSERT INTO make_id (n) VALUES (1)", 0),
-        ("SELECT * FROM a JOIN type_of (b)", 0),
     ],
 )
 def test_the_proxys_own_are_called(sql: str, count: int) -> None:
