@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.backends.own import apply
 from proxy.engine import lease
 from proxy.engine.diagnostics import fetch_warnings
 from proxy.engine.locks import host_of
@@ -18,6 +19,7 @@ from proxy.engine.two_phase import Committing, end_branch, later_warnings
 from proxy.engine.waiting_room import read_only
 from proxy.errors import ProxyError, in_parts
 from proxy.session.outcome import Diagnostic, Outcome
+from proxy.session.savepoints import Savepoint, savepoint_of
 from proxy.session.transaction import LOCKED, PLAINLY, XA, completion_of, modes_of
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import AnyHost, BindError, Passthrough, Physical, Plan, Values
@@ -25,6 +27,7 @@ from rewriter.plans.builtins import (
     Begin,
     Commit,
     EndTransaction,
+    OfSavepoint,
     ReleaseSavepoint,
     Rollback,
     RollbackTo,
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
 
 _UNDOES: Final = frozenset({1213, 3101})
 """Errors of COMMIT that say that the server has rolled the transaction back."""
-"""Whatever the session's completion_type is."""
 
 
 def begin(client: Exchange, plan: Begin, values: Values) -> None:
@@ -338,38 +340,45 @@ _LONGEST = 64 * 4 * 2 + 2
 
 
 def savepoint(client: Exchange, plan: SetSavepoint, values: Values) -> None:
-    name = quote_name(plan.name)
+    new = _named(client, plan)
     transaction = client.session.transaction
     if transaction.explicit or not client.session.autocommit:
-        if len(name) > _LONGEST:
+        if len(new.quoted) > _LONGEST:
             raise ProxyError("name_too_long", name=plan.name[:64])
-        others = transaction.savepoints
-        if name in others:
-            others = tuple(one for one in others if one != name)
-        elif len(others) >= MOST_SAVEPOINTS:
+        others = tuple(one for one in transaction.savepoints if one.key != new.key)
+        if len(others) >= MOST_SAVEPOINTS:
             raise ProxyError("too_many_savepoints", limit=MOST_SAVEPOINTS)
-        transaction.savepoints = (*others, name)
-    _on_all(client, b"SAVEPOINT " + name)
+        transaction.savepoints = (*others, new)
+    _on_all(client, b"SAVEPOINT " + new.quoted)
 
 
 def rollback_to(client: Exchange, plan: RollbackTo, values: Values) -> None:
-    name = quote_name(plan.name)
+    name, place = _found(client, plan)
     transaction = client.session.transaction
-    savepoints = transaction.savepoints
-    if name not in savepoints:
-        raise ProxyError("unknown_savepoint", name=plan.name)
-    transaction.savepoints = savepoints[: savepoints.index(name) + 1]
+    transaction.savepoints = transaction.savepoints[: place + 1]
     _on_all(client, b"ROLLBACK TO SAVEPOINT " + name)
 
 
 def release_savepoint(client: Exchange, plan: ReleaseSavepoint, values: Values) -> None:
-    name = quote_name(plan.name)
+    name, place = _found(client, plan)
     transaction = client.session.transaction
-    savepoints = transaction.savepoints
-    if name not in savepoints:
-        raise ProxyError("unknown_savepoint", name=plan.name)
-    transaction.savepoints = savepoints[: savepoints.index(name)]
+    transaction.savepoints = transaction.savepoints[:place]
     _on_all(client, b"RELEASE SAVEPOINT " + name)
+
+
+def _named(client: Exchange, plan: OfSavepoint) -> Savepoint:
+    return savepoint_of(quote_name(plan.name), client.session.env.charset)
+
+
+def _found(client: Exchange, plan: OfSavepoint) -> tuple[bytes, int]:
+    """The savepoint's name as the statement has it, and which of the transaction's it is. Raises
+    ProxyError.
+    """
+    wanted = _named(client, plan)
+    for place, one in enumerate(client.session.transaction.savepoints):
+        if one.key == wanted.key:
+            return wanted.quoted, place
+    raise ProxyError("unknown_savepoint", name=plan.name)
 
 
 def _on_all(client: Exchange, sql: bytes) -> None:
@@ -387,8 +396,11 @@ async def _savepoint_on_all(client: Exchange, conns: list[BackendConnection], sq
     warnings: list[Diagnostic] = []
     for conn in conns:
         try:
+            if not sql.isascii():  # it reads the name in its own character set
+                await apply(conn, client.session.settings.base)
             reply = await Collector().query(conn, sql)
         except ProxyError as error:
+            conn.close()  # also one that could not be told the settings
             lease.lost(client, conn, error)
             raise
         if reply.err is not None:

@@ -14,10 +14,8 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.settings import RESULTS, TRACKING, variable_name
 from proxy.catalog.facts import ask_defaults
-from proxy.engine.diagnostics import fetch_warnings
 from proxy.engine.lease import borrowed
 from proxy.engine.left_behind import ask_left_behind, effects_on, pin, read_variables
-from proxy.engine.session_sync import sync_packets
 from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, xa_host
 from proxy.errors import ProxyError, in_parts
@@ -25,7 +23,7 @@ from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.reading import charset_of, connection_of, sql_modes
 from proxy.session.state import Role, Session
 from proxy.session.tracking import Tracker, shown
-from proxy.wire.packets import Err, query_packet
+from proxy.wire.packets import Err
 from rewriter.plans import BindError, OneHost, Values
 from rewriter.plans.builtins import FOR_ALL, Assignment, SetScope, SetVariables
 from rewriter.plans.characteristics import Characteristics
@@ -34,6 +32,7 @@ from rewriter.text.tokens import quote_name
 
 from .own_variables import OWN, characteristic, check_own, check_setting, set_own, switch, word
 from .read_back import read_back, shown_by
+from .run_set import run_set
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -67,10 +66,6 @@ _WIDE = (b"ucs2", b"utf16", b"utf16le", b"utf32")
 #: Set to DEFAULT they keep the value that a server has told. MySQL's own DEFAULT of the first two is none
 #: (see `settings`), and hosts may differ in the others: by sql_mode statements are read.
 _HELD = frozenset({"autocommit", "foreign_key_checks", "unique_checks", "sql_mode"})
-
-#: Errors that a server gives before it has set anything: no right, no such variable, read-only, not for a
-#: session, not for all, wrong value or type, unknown character set, collation, time zone, column; syntax.
-_CHECKED = frozenset({1227, 1193, 1238, 1228, 1229, 1231, 1232, 1115, 1273, 1298, 1054, 1064})
 
 
 def set_variables(client: Exchange, plan: SetVariables, values: Values) -> None:
@@ -221,18 +216,11 @@ async def _set_on_server(client: Exchange, plan: SetVariables, values: Values) -
         touched = [name.removeprefix("@@session.") for name in names] + [f"@{name}" for name in variables]
         touched += [RESULTS] if "character_set_results" in touched else []
         uses_up = tables and session.settings is not session.settings.base
-        packets, count = sync_packets(session, conn) if tables else (b"", 0)
         was = conn.unclean
-        conn.settings = session.settings.base.unsure_of(touched)  # until it is known what was set
-        reply = await Collector(own=False).run(conn, packets + query_packet(b"SET " + statement), count)
-        if reply.err is not None:
-            if host not in session.transaction.held:
-                conn.pinned = True  # it is reset before anybody else gets it
-            elif reply.err.code in _CHECKED:
-                conn.settings = session.settings.base
-            client.fail(reply.err)
+        found = await run_set(client, conn, plan, statement, touched)
+        if isinstance(found, Err):
+            client.fail(found)
             return
-        found = await fetch_warnings(conn, reply.warnings) if reply.warnings else []
         if uses_up and session.autocommit:
             session.use_up()
         if tables and session.env.flavour.set_counts_subqueries:  # there its subqueries count

@@ -20,6 +20,9 @@ from proxy.errors import ProxyError
 from proxy.wire.packets import frame
 from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
 
+from .reading import charset_of
+from .savepoints import Savepoint
+
 _LOST = "transaction_lost"
 #: The errors of a transaction that is lost with a connection: rolled back, by the server; by the proxy, which
 #: has closed it; and nobody knows.
@@ -122,7 +125,7 @@ class Transaction:
         self.ending = b""  # COMMIT or ROLLBACK, while its one host has it
         # tuples and a frozenset: an empty one takes no memory, and most clients have no transaction
         self.opened: frozenset[str] = frozenset()  # hosts where an explicit transaction has begun
-        self.savepoints: tuple[bytes, ...] = ()
+        self.savepoints: tuple[Savepoint, ...] = ()
         self.next: Characteristics | None = None  # SET TRANSACTION: for the next transaction only
         self.spots: tuple[Spot, ...] = ()  # where it has been, with transaction_mode = 'single'
         #: What keeps the session on its connection to a host: kind and name, as in `rewriter.text.effects`.
@@ -246,5 +249,7 @@ class Transaction:
                 statements.append(b"XA START " + branch)
                 if begin.snapshot:
                     statements.append(_SNAPSHOT)
-        statements.extend(b"SAVEPOINT " + name for name in self.savepoints)
+        if self.savepoints:
+            charset = charset_of(settings.get("character_set_client") or b"utf8mb4")
+            statements.extend(b"SAVEPOINT " + one.written(charset) for one in self.savepoints)
         return b"".join(frame(b"\x03" + sql) for sql in statements), len(statements)

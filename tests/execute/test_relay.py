@@ -12,6 +12,7 @@ from proxy.backends.settings import LOGIN_STATEMENT
 from proxy.engine.relay import Relay
 from proxy.engine.transactions import commit
 from proxy.frontend.connection import ClientConnection
+from proxy.session.savepoints import savepoint_of
 from proxy.session.tracking import Tracker
 from rewriter.plans.builtins import Commit
 from rewriter.plans.characteristics import Characteristics, Isolation
@@ -197,7 +198,7 @@ async def test_a_transaction_opens_with_its_first_statement_on_each_host(
     client.ask(relay())
     client.ask(relay())
     await done(world, client)
-    transaction.savepoints += (b"`a`",)
+    transaction.savepoints += (savepoint_of(b"`a`", "utf8mb4"),)
     client.ask(relay("h2"))
     await done(world, client)
     opening = [b"SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", b"START TRANSACTION READ ONLY"]
@@ -222,7 +223,7 @@ async def test_autocommit_off(world: World, client: Client) -> None:
     client.ask(relay(sql=b"WRITE 1"))
     await done(world, client)
     assert set(client.session.transaction.held) == {"h1"}
-    client.session.transaction.savepoints += (b"`a`",)
+    client.session.transaction.savepoints += (savepoint_of(b"`a`", "utf8mb4"),)
     client.ask(relay("h2", b"WRITE 2"))
     await done(world, client)
     assert world.server("h2").log == [b"SET autocommit=0", b"SAVEPOINT `a`", b"WRITE 2"]

@@ -212,6 +212,10 @@ async def test_commit_then_that_cannot_commit(world: World, client: Client) -> N
 # ----------------------------------------------------------------------------------------------------------
 
 
+def savepoints(client: Client) -> list[bytes]:
+    return [one.quoted for one in client.session.transaction.savepoints]
+
+
 async def test_savepoints_over_hosts(world: World, client: Client) -> None:
     await write(world, client, "h1")
     client.ask(run(SetSavepoint(name="a")))
@@ -231,7 +235,7 @@ async def test_a_savepoint_taken_again_is_the_later_one(world: World, client: Cl
     for name in ("a", "b", "a"):
         client.ask(run(SetSavepoint(name=name)))
     await done(world, client)
-    assert list(client.session.transaction.savepoints) == [b"`b`", b"`a`"]
+    assert savepoints(client) == [b"`b`", b"`a`"]
 
 
 async def test_rollback_to_and_release_forget_the_later_ones(world: World, client: Client) -> None:
@@ -240,10 +244,10 @@ async def test_rollback_to_and_release_forget_the_later_ones(world: World, clien
         client.ask(run(SetSavepoint(name=name)))
     client.ask(run(RollbackTo(name="b")))
     await done(world, client)
-    assert list(client.session.transaction.savepoints) == [b"`a`", b"`b`"]
+    assert savepoints(client) == [b"`a`", b"`b`"]
     client.ask(run(ReleaseSavepoint(name="a")))
     await done(world, client)
-    assert list(client.session.transaction.savepoints) == []
+    assert savepoints(client) == []
     assert world.server("h1").log[-1] == b"RELEASE SAVEPOINT `a`"
 
 
@@ -262,7 +266,7 @@ async def test_a_savepoint_outside_of_a_transaction_is_nothing(world: World, cli
     client.ask(run(SetSavepoint(name="a`b")))
     await done(world, client)
     assert client.last.err is None
-    assert list(client.session.transaction.savepoints) == []
+    assert savepoints(client) == []
 
 
 async def test_a_host_lost_at_a_savepoint(world: World, client: Client) -> None:

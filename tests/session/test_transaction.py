@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proxy.backends.settings import LOGIN
+from proxy.session.savepoints import savepoint_of
 from proxy.session.transaction import Transaction, completion_of, modes_of
 from proxy.wire.packets import PacketReader
 from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
@@ -31,7 +32,7 @@ def test_all_that_opens_it() -> None:
     transaction = Transaction()
     transaction.next = Characteristics(Isolation.READ_COMMITTED, read_only=True)
     transaction.start(Characteristics(snapshot=True))
-    transaction.savepoints += (b"`a`", b"`b`")
+    transaction.savepoints += (savepoint_of(b"`a`", "utf8mb4"), savepoint_of(b"`b`", "utf8mb4"))
     assert statements(transaction.opening(LOGIN)) == [
         b"SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY",
         b"START TRANSACTION WITH CONSISTENT SNAPSHOT",
@@ -43,7 +44,7 @@ def test_all_that_opens_it() -> None:
 def test_with_autocommit_off_a_statement_opens_it() -> None:
     transaction = Transaction()
     assert transaction.opening(LOGIN) == (b"", 0)
-    transaction.savepoints += (b"`a`",)
+    transaction.savepoints += (savepoint_of(b"`a`", "utf8mb4"),)
     assert statements(transaction.opening(LOGIN)) == [b"SAVEPOINT `a`"]
 
 
@@ -67,7 +68,7 @@ def test_end() -> None:
     transaction.pins["h1"] = [("lock", "a")]
     transaction.held = {"h1": pinned, "h2": other}
     transaction.opened |= {"h1", "h2"}
-    transaction.savepoints += (b"`a`",)
+    transaction.savepoints += (savepoint_of(b"`a`", "utf8mb4"),)
     transaction.lost = "why"
     ended = transaction.end()
     assert ended == [other]
@@ -80,7 +81,7 @@ def test_the_next_one_begins_anew() -> None:
     transaction = Transaction()
     transaction.start()
     transaction.opened |= {"h1"}
-    transaction.savepoints += (b"`a`",)
+    transaction.savepoints += (savepoint_of(b"`a`", "utf8mb4"),)
     transaction.lost = "why"
     transaction.start(Characteristics(read_only=True))
     assert (transaction.begin, transaction.lost, transaction.savepoints, transaction.opened) == (
