@@ -458,7 +458,7 @@ def _everywhere(client: Exchange, plan: Everywhere, literals: Values) -> None:
         write_together(client, partial(run_plan, client, plan, literals))
         return
     work = TaskWork(client)
-    work.start(run_everywhere(client, bound, work.conns))
+    work.start(run_everywhere(client, bound, work.conns, updates=plan.verb == "UPDATE"))
 
 
 def _read_write(client: Exchange, plan: ReadThenWrite, literals: Values) -> None:

@@ -31,11 +31,21 @@ class Part:
 
 
 def first_id(parts: Sequence[Part]) -> tuple[int, bool]:
-    """The insert id to report, composed, and whether a server has generated it.
+    """The insert id to report, composed, and whether LAST_INSERT_ID() is that from now on: a server has
+    generated it, or the statement has assigned it.
 
     As with one MySQL: that of the first row whose id was generated, or else that of the last row, if
     any row was written. (A shard whose last row was there already, and stays as it is, does not tell.)
+    Of an UPDATE it is what LAST_INSERT_ID(value) had for the last row: servers go by ascending IDs, so that
+    is a row of the highest shard.
     """
+    assigned = [
+        (part.statement.shards, part.ok.insert_id)
+        for part in parts
+        if part.inserted is None and part.ok is not None and part.ok.insert_id
+    ]
+    if assigned:
+        return max(assigned)[1], True
     made: list[tuple[Inserted, int]] = []
     generated: list[tuple[Inserted, int]] = []
     for part in parts:

@@ -30,8 +30,12 @@ if TYPE_CHECKING:
 _START = (query_packet(b"START TRANSACTION"), 1)
 
 
-async def run_everywhere(client: Exchange, bound: Bound, running: set[BackendConnection]) -> None:
-    """Run the statements of `bound`, one for each host, and answer as the first host does."""
+async def run_everywhere(
+    client: Exchange, bound: Bound, running: set[BackendConnection], *, updates: bool = False
+) -> None:
+    """Run the statements of `bound`, one for each host, and answer as the first host does. `updates`: it is
+    an UPDATE, whose insert id is always one that LAST_INSERT_ID(value) has assigned.
+    """
     works = [HostWork(one.host, [Part(one, None)]) for one in bound.statements]
     parts = [work.parts[0] for work in works]
     session = client.session
@@ -61,7 +65,7 @@ async def run_everywhere(client: Exchange, bound: Bound, running: set[BackendCon
                 lease.free(work.conn)
         raise
     give_back(client, works, failed=any(part.error for part in parts))
-    _answer(client, works, undone=within)
+    _answer(client, works, undone=within, updates=updates)
 
 
 async def _end(work: HostWork, *, commit: bool) -> None:
@@ -76,7 +80,7 @@ async def _end(work: HostWork, *, commit: bool) -> None:
     work.parts[0].error = work.parts[0].error or reply.err
 
 
-def _answer(client: Exchange, works: list[HostWork], *, undone: bool) -> None:
+def _answer(client: Exchange, works: list[HostWork], *, undone: bool, updates: bool) -> None:
     """The first host's answer, or what went wrong and where."""
     failed = [work for work in works if work.parts[0].error is not None]
     done = [work.host for work in works[1:] if work.parts[0].answered and work not in failed]
@@ -103,7 +107,8 @@ def _answer(client: Exchange, works: list[HostWork], *, undone: bool) -> None:
     part = works[0].parts[0]
     ok = part.ok
     affected = None if ok is None else ok.affected
-    client.session.apply(Outcome(affected, diagnostics=part.diagnostics))
+    assigned = ok.insert_id or None if ok is not None and updates else None
+    client.session.apply(Outcome(affected, assigned, diagnostics=part.diagnostics))
     if ok is None:  # RETURNING: every host has the same rows
         write_result(client, part.columns, part.rows, part.warnings)
         return

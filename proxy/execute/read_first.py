@@ -248,6 +248,7 @@ class _Total:
     def __init__(self, client: Exchange) -> None:
         self.client = client
         self.affected = 0
+        self.insert_id = 0
         self.counts = Counter[str]()
         self.diagnostics: list[Diagnostic] = []
 
@@ -256,6 +257,7 @@ class _Total:
         done = await run(self.client, sql, _Written(self.client))
         ok = parse_ok(done.ok)
         self.affected += ok.affected
+        self.insert_id = ok.insert_id or self.insert_id  # what LAST_INSERT_ID(value) had for the last row
         info = read_lenenc_bytes(ok.info, 0)[0] if ok.info else b""
         for part in (info or b"").decode("latin-1").split("  "):
             name, colon, number = part.rpartition(": ")
@@ -272,7 +274,7 @@ class _Total:
             self.counts["Warnings"] = warnings
             texts = (f"{name}: {number}" for name, number in self.counts.items())
             info = lenenc_bytes("  ".join(texts).encode())
-        self.client.reply_ok(affected=self.affected, warnings=warnings, info=info)
+        self.client.reply_ok(affected=self.affected, insert_id=self.insert_id, warnings=warnings, info=info)
 
 
 class _Written(ResultSink):

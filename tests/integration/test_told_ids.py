@@ -1,0 +1,118 @@
+"""The insert id that clients are told, and LAST_INSERT_ID() after it, as one server with all rows has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from pymysql.err import MySQLError
+
+from tests.integration.fixtures import Connect, make_id
+from tests.support.servers import Connection, LocalServer
+
+ONE, TWO, THREE = (make_id(shard, 1, 770_000) for shard in (3, 17, 60))
+ALL = f"{ONE}, {TWO}, {THREE}"
+NUMBER = "data = JSON_SET(data, '$.n', LAST_INSERT_ID({}))"
+CLEAN = f"DELETE FROM pins WHERE id IN ({ALL})"
+LAST = "SELECT LAST_INSERT_ID()"
+
+Both = Callable[..., list[object]]
+
+
+def outcome(connection: Connection, sql: str) -> object:
+    """Rows; or how many are affected and the insert id; or the error's code."""
+    with connection.cursor() as cursor:
+        try:
+            count = cursor.execute(sql)
+        except MySQLError as error:
+            return error.args[0]
+        return cursor.fetchall() if cursor.description else (count, cursor.lastrowid)
+
+
+@pytest.fixture
+def both(connect: Connect, plain: LocalServer) -> Iterator[Both]:
+    sides = [connect(), plain.connect(database="demo", autocommit=True)]
+
+    def ask(*statements: str) -> list[object]:
+        found = [[outcome(side, sql) for sql in statements] for side in sides]
+        assert found[0] == found[1]
+        return found[0]
+
+    ask(CLEAN)
+    yield ask
+    ask(CLEAN)
+    for side in sides:
+        side.close()
+
+
+@pytest.fixture
+def three(both: Both) -> Both:
+    """With a pin on each of three shards."""
+    both(f"INSERT INTO pins (id, data) VALUES ({ONE}, '{{}}'), ({TWO}, '{{}}'), ({THREE}, '{{}}')")
+    return both
+
+
+def test_an_update_of_several_shards_assigns(three: Both) -> None:
+    found = three(
+        f"UPDATE pins SET {NUMBER.format(88)} WHERE id IN ({ALL})",
+        LAST,
+        f"UPDATE pins SET {NUMBER.format(88)} WHERE id IN ({ONE}, {TWO})",  # as they are already
+        f"UPDATE pins SET {NUMBER.format(89)} WHERE id IN ({ONE + 1}, {TWO + 1})",
+        LAST,
+        f"UPDATE pins SET {NUMBER.format(90)} WHERE id IN ({ONE}, {TWO}, {THREE + 1})",
+        LAST,
+        f"UPDATE pins SET {NUMBER.format(-1)} WHERE id IN ({THREE}, {ONE})",
+        LAST,
+    )
+    last = 2**64 - 1
+    assert found == [
+        (3, 88), ((88,),), (0, 88), (0, 0), ((88,),), (2, 90), ((90,),), (2, last), ((last,),)
+    ]  # fmt: skip
+
+
+def test_an_update_assigns_within_a_transaction(three: Both) -> None:
+    found = three("BEGIN", f"UPDATE pins SET {NUMBER.format(91)} WHERE id IN ({ALL})", LAST, "ROLLBACK", LAST)
+    assert found[1:] == [(3, 91), ((91,),), (0, 0), ((91,),)]
+
+
+def test_an_update_in_a_distributed_transaction_assigns(three: Both, connect: Connect) -> None:
+    with connect() as side:
+        assert outcome(side, "SET transaction_mode = 'xa'") == (0, 0)
+        assert outcome(side, f"UPDATE pins SET {NUMBER.format(92)} WHERE id IN ({ALL})") == (3, 92)
+        assert outcome(side, LAST) == ((92,),)
+
+
+def test_an_update_that_reads_first_assigns(three: Both) -> None:
+    boards = make_id(5, 2, 770_000), make_id(41, 2, 770_000)
+    rows = f"({boards[0]}, {ONE}, 1), ({boards[1]}, {THREE}, 2)"
+    found = three(
+        f"UPDATE pins SET {NUMBER.format(93)} WHERE id IN ({ALL}) ORDER BY id DESC LIMIT 2",
+        LAST,
+        f"INSERT INTO board_has_pins (board_id, pin_id, sequence) VALUES {rows}",
+        "UPDATE pins p JOIN board_has_pins b ON b.pin_id = p.id"
+        " SET p.data = JSON_SET(p.data, '$.n', LAST_INSERT_ID(94)),"
+        f" b.sequence = b.sequence + 1 WHERE b.board_id IN ({boards[0]}, {boards[1]})",
+        LAST,
+        f"DELETE FROM board_has_pins WHERE board_id IN ({boards[0]}, {boards[1]})",
+    )
+    assert found[:2] == [(2, 93), ((93,),)]
+    assert found[3:] == [(4, 94), ((94,),), (2, 0)]
+
+
+def test_an_update_of_a_reference_table_assigns(both: Both) -> None:
+    found = both(
+        "UPDATE countries SET name = CONCAT(name, LEFT(LAST_INSERT_ID(95), 0)) WHERE code = 'DE'",
+        LAST,
+        "UPDATE countries SET name = LAST_INSERT_ID(96) WHERE code = 'Q9'",
+        LAST,
+    )
+    assert found == [(0, 95), ((95,),), (0, 0), ((95,),)]
+
+
+def test_of_several_rows_the_last_one_counts(three: Both) -> None:
+    """In the order of IDs, as one server goes through them."""
+    of_row = f"UPDATE pins SET {NUMBER.format('id + 5')} WHERE id IN"
+    found = three(
+        f"{of_row} ({THREE}, {ONE}, {TWO})", LAST, f"{of_row} ({TWO}, {ONE}, {THREE + 1}) ORDER BY id", LAST
+    )
+    assert found == [(3, THREE + 5), ((THREE + 5,),), (0, TWO + 5), ((TWO + 5,),)]
