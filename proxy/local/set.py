@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import RESULTS, TRACKING, variable_name
 from proxy.catalog.facts import ask_defaults
 from proxy.engine.lease import borrowed
@@ -207,66 +208,95 @@ class _Simple:
 
 
 async def _set_on_server(client: Exchange, plan: SetVariables, values: Values) -> None:
-    """Let a server judge: run the SET, read the values back, remember them."""
+    """Let a server judge: run the SET, read the values back, remember them. Of what fails behind that the
+    session has nothing: it reads statements as it did, and servers are told so.
+    """
     session = client.session
     statement, names, variables, everywhere = _statement(client, plan, values)
     host, database = _judge(client, plan)
     tables = plan.reads_tables
-    async with borrowed(client, host, database, joins=True) as conn:
-        touched = [name.removeprefix("@@session.") for name in names] + [f"@{name}" for name in variables]
-        touched += [RESULTS] if "character_set_results" in touched else []
-        uses_up = tables and session.settings is not session.settings.base
-        was = conn.unclean
-        found = await run_set(client, conn, plan, statement, touched)
-        if isinstance(found, Err):
-            client.fail(found)
-            return
-        if uses_up and session.autocommit:
-            session.use_up()
-        if tables and session.env.flavour.set_counts_subqueries:  # there its subqueries count
-            await ask_left_behind(session, conn, Effects(), counted=False)
-        changed = await read_back(conn, names)
-        _check_reading(changed)
-        effects = effects_on(client, host, plan, client.sql)
-        others = tables or (effects is not None and (bool(effects.calls) or effects.routine))
-        if not TRACKING.isdisjoint(touched):
-            conn.unclean = True  # the server may tell nothing more
-        elif not others:
-            conn.unclean = was  # what it has changed is read back
-        if effects is not None:
-            if effects.pins or effects.unpins:
-                pin(session, conn, effects, values)
-            await ask_left_behind(session, conn, effects, asks=bool(effects.insert_id))
-        simple = _Simple(client, values)
-        for assignment in plan.assignments:
-            if assignment.name in OWN or assignment.scope is SetScope.NEXT:
-                simple.takes(assignment)
-        if "@@session.autocommit" in changed:
-            simple.autocommit = changed["@@session.autocommit"] == b"1"
-        own = [one for one in plan.assignments if one.scope is SetScope.SESSION]
-        defaults = {one.name for one in own if one.value is None} - _HELD
-        kept = {name: value for name, value in session.settings.values.items() if name not in defaults}
-        for name in ("@@session.last_insert_id", "@@session.identity"):
-            if name in changed:
-                session.apply(Outcome(insert_id=int(changed.pop(name))))
-        kept.update({name.removeprefix("@@session."): value for name, value in changed.items()})
-        if "character_set_results" in touched:
-            kept[RESULTS] = _results(client, plan, changed)
-        for name in defaults:
-            kept.pop(name, None)
-        session.settings = type(session.settings).of(kept)
-        if session.tracker is not None:
-            session.tracker.variables = await shown_by(conn, session, _told(plan, names))
-            if tables:
-                session.tracker.touched.add("R")
-        for assignment in own:
-            if assignment.name in _MODES:
-                session.drop_next(isolation=_MODES[assignment.name])
-        conn.settings = session.settings.base
-        await read_variables(session, conn, variables)
-    if everywhere:
-        await _set_elsewhere(client, host, b"SET " + everywhere)
+    before = session.settings
+    try:
+        async with borrowed(client, host, database, joins=True) as conn:
+            touched = [name.removeprefix("@@session.") for name in names] + [f"@{one}" for one in variables]
+            touched += [RESULTS] if "character_set_results" in touched else []
+            uses_up = tables and before is not before.base
+            was = conn.unclean
+            found = await run_set(client, conn, plan, statement, touched)
+            if isinstance(found, Err):
+                client.fail(found)
+                return
+            if uses_up and session.autocommit:
+                session.use_up()
+            try:
+                simple = await _remember(client, plan, values, conn, names, was=was)
+                await read_variables(session, conn, variables)
+            except ProxyError:
+                conn.settings = before.base.unsure_of(touched)
+                raise
+        if everywhere:
+            await _set_elsewhere(client, host, b"SET " + everywhere)
+    except ProxyError:
+        session.settings = before
+        raise
     simple.apply(found, read_back=True, tables=tables)
+
+
+async def _remember(
+    client: Exchange,
+    plan: SetVariables,
+    values: Values,
+    conn: BackendConnection,
+    names: list[str],
+    *,
+    was: bool,
+) -> _Simple:
+    """Read back what `conn` has been told: the session's settings from now on. Returns what else there is to
+    be applied. `was`: whether it was unclean before.
+    """
+    session, tables = client.session, plan.reads_tables
+    if tables and session.env.flavour.set_counts_subqueries:  # there its subqueries count
+        await ask_left_behind(session, conn, Effects(), counted=False)
+    changed = await read_back(conn, names)
+    _check_reading(changed)
+    effects = effects_on(client, conn.host, plan, client.sql)
+    others = tables or (effects is not None and (bool(effects.calls) or effects.routine))
+    read = {name.removeprefix("@@session.") for name in names}
+    if not TRACKING.isdisjoint(read):
+        conn.unclean = True  # the server may tell nothing more
+    elif not others:
+        conn.unclean = was  # what it has changed is read back
+    if effects is not None:
+        if effects.pins or effects.unpins:
+            pin(session, conn, effects, values)
+        await ask_left_behind(session, conn, effects, asks=bool(effects.insert_id))
+    simple = _Simple(client, values)
+    for assignment in plan.assignments:
+        if assignment.name in OWN or assignment.scope is SetScope.NEXT:
+            simple.takes(assignment)
+    if "@@session.autocommit" in changed:
+        simple.autocommit = changed["@@session.autocommit"] == b"1"
+    own = [one for one in plan.assignments if one.scope is SetScope.SESSION]
+    defaults = {one.name for one in own if one.value is None} - _HELD
+    kept = {name: value for name, value in session.settings.values.items() if name not in defaults}
+    for name in ("@@session.last_insert_id", "@@session.identity"):
+        if name in changed:
+            session.apply(Outcome(insert_id=int(changed.pop(name))))
+    kept.update({name.removeprefix("@@session."): value for name, value in changed.items()})
+    if "character_set_results" in read:
+        kept[RESULTS] = _results(client, plan, changed)
+    for name in defaults:
+        kept.pop(name, None)
+    session.settings = type(session.settings).of(kept)
+    if session.tracker is not None:
+        session.tracker.variables = await shown_by(conn, session, _told(plan, names))
+        if tables:
+            session.tracker.touched.add("R")
+    for assignment in own:
+        if assignment.name in _MODES:
+            session.drop_next(isolation=_MODES[assignment.name])
+    conn.settings = session.settings.base
+    return simple
 
 
 def _check_reading(changed: Mapping[str, bytes]) -> None:
@@ -284,29 +314,39 @@ def _check_reading(changed: Mapping[str, bytes]) -> None:
 
 
 async def _set_elsewhere(client: Exchange, first: str, statement: bytes) -> None:
-    """What is set for all sessions is set on every host. Connections opened before do not have it: they
-    go.
+    """What is set for all sessions is set on every host. Connections opened before do not have it: they go,
+    also when one host could not be told.
     """
-    services = client.services
-    done = [first]
-    for host in client.snapshot.topology.hosts:
+    hosts, done = client.snapshot.topology.hosts, [first]
+    failure: ProxyError | Err | None = None
+    for host in hosts:
         if host == first:
             continue
-        failure: ProxyError | Err | None
         try:
             async with borrowed(client, host) as conn:
                 failure = (await Collector().query(conn, statement)).err
         except ProxyError as error:
             failure = error
-        if failure is None:
-            done.append(host)
-            continue
-        reason = failure.text() if isinstance(failure, Err) else failure.text
-        unsure = [host] if isinstance(failure, ProxyError) and failure.unsure else []
-        left = [one for one in client.snapshot.topology.hosts if one not in (*done, *unsure)]
-        outcome = in_parts(*map(", ".join, (done, left, unsure)))
-        raise ProxyError("partial_write", outcome=outcome, reason=reason, advice="Repeat it.")
-    async with borrowed(client, first) as conn:
+        if failure is not None:
+            break
+        done.append(host)
+    try:
+        await _renew(client, first)
+    except ProxyError as error:
+        failure = failure or error
+    if failure is None:
+        return
+    reason = failure.text() if isinstance(failure, Err) else failure.text
+    unsure = [host] if isinstance(failure, ProxyError) and failure.unsure else []
+    left = [one for one in hosts if one not in (*done, *unsure)]
+    outcome = in_parts(*map(", ".join, (done, left, unsure)))
+    raise ProxyError("partial_write", outcome=outcome, reason=reason, advice="See to that, then repeat it.")
+
+
+async def _renew(client: Exchange, host: str) -> None:
+    """Have connections opened with the defaults that this host has now."""
+    services = client.services
+    async with borrowed(client, host) as conn:
         defaults = await ask_defaults(conn)
     services.renew(defaults)
     if services.peers is not None:

@@ -192,7 +192,7 @@ async def test_where_is_evaluated_by_a_server(world: World, client: Client) -> N
         b"SELECT shardgate_row FROM (SELECT 0 AS shardgate_row, _utf8mb4 X'6e616d6573' COLLATE utf8mb4_bin AS"
         b" `Tables_in_demo` UNION ALL SELECT 1 AS shardgate_row, _utf8mb4 X'70696e73' COLLATE utf8mb4_bin AS"
         b" `Tables_in_demo` UNION ALL SELECT -1 AS shardgate_row, NULL AS `Tables_in_demo`) AS shown"
-        b" WHERE Tables_in_demo > 'o'"
+        b" WHERE (Tables_in_demo > 'o')"
     )
 
 

@@ -30,7 +30,7 @@ class Judge:
     def answer(self, conn: ServerConn, sql: bytes) -> list[Result]:
         if not sql.startswith(b"SELECT "):
             return [Ok()]
-        asked = [name.strip().decode() for name in sql[7:].split(b",")]
+        asked = [name.strip().decode() for name in sql[7:].removesuffix(b" LIMIT 1").split(b",")]
         names = [name.removeprefix("CAST(CONVERT(").partition(" USING")[0] for name in asked]
         found = [self.values[name] for name in names]
         columns = [Column(b"v", kind, collation).encode() for _, kind, collation in found]
@@ -259,6 +259,24 @@ async def test_what_is_set_for_all_is_set_on_every_host(world: World, judge: Jud
     for host in ("h1", "h2"):
         assert b"SET GLOBAL `sql_mode` = 'ANSI'" in world.server(host).log
         assert not world.backends.pool(host).state.idle_count
+
+
+async def test_one_host_refuses_what_is_set_for_all(world: World, judge: Judge, client: Client) -> None:
+    """Then the session has nothing of it, whatever servers have by now, and reads statements as before."""
+    for name in ("@@global.sql_mode", "@@session.sql_mode"):
+        judge.says(name, b"ANSI")
+    for name in ("autocommit", "wait_timeout", "interactive_timeout"):
+        judge.says(f"@@global.{name}", b"1", ColumnType.LONGLONG, 63)
+    client.session.user = User("root", Role.ADMIN)
+    world.server("h2").refused[b"SET GLOBAL `sql_mode` = 'ANSI'"] = Err(1227, "no")
+    assignments = (assign("session", "sql_mode", "'ANSI'"), assign("global", "sql_mode", "'ANSI'"))
+    env = client.session.env
+    client.ask(set_variables(*assignments))
+    await done(world, client)
+    assert client.last.err == 1105
+    assert client.session.settings is LOGIN
+    assert client.session.env == env
+    assert not world.backends.pool("h1").state.idle_count, "its connections are older than the value"
 
 
 async def test_refused(world: World, client: Client) -> None:

@@ -35,3 +35,22 @@ def test_a_lock_and_a_variable(own: MakeOwn, demo: Demo, flavour: str, sql: str)
     finally:
         with demo.direct() as server, server.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS legacy.left_over")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["sql_mode = 'NO_BACKSLASH_ESCAPES'", "sql_mode = 'ANSI_QUOTES'", "NAMES gbk", "autocommit = 0"],
+)
+def test_a_set_that_fails_at_last(own: MakeOwn, setting: str) -> None:
+    """All or none: what the servers read and what the proxy reads stay one, and so does what is committed."""
+    proxy = own({"limits": {"user_variables": "100K"}, "backends": {"max_connections": 1}})
+    client = proxy.raw(database="legacy")
+    asked = "SELECT @@sql_mode, @@character_set_client, @@autocommit, LENGTH('\\\\'), @big"
+    before = client.ask(asked).rows
+    for begin in ("DO 1", "BEGIN"):
+        client.ask(begin)
+        assert client.ask(f"SET {setting}, @big = REPEAT('a', 1000000)").code == 1041
+        assert client.ask(asked).rows == before
+        assert client.ask('SELECT "a" FROM customers LIMIT 1').value == b"a"
+    client.ask("ROLLBACK")
+    assert proxy.raw(database="legacy").ask(asked).rows == before
