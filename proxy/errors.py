@@ -518,6 +518,11 @@ _KINDS = (
     ErrorKind("unknown_variable", 1193, "HY000", "Unknown system variable '{variable}'"),
     ErrorKind("global_variable", 1227, "42000", "Access denied; SET GLOBAL is for the role admin.", "Use a user of that role, or SET SESSION."),
     ErrorKind(
+        "session_variable", 1228, "HY000",
+        "Variable '{variable}' is a SESSION variable and can't be used with SET GLOBAL",
+        "Set it in the session, or for a user in the settings.",
+    ),
+    ErrorKind(
         "transaction_in_progress", 1568, "25001",
         "Transaction characteristics can't be changed while a transaction is in progress",
     ),

@@ -433,6 +433,8 @@ def _check(session: Session, assignment: Assignment, values: Values) -> None:
     scope, name = assignment.scope, assignment.name
     if scope in FOR_ALL and session.user.role < Role.ADMIN:
         raise ProxyError("global_variable")
+    if scope in FOR_ALL and name in OWN:
+        raise ProxyError("session_variable", variable=name)
     if scope is SetScope.USER and not session.names(name):  # names outside ASCII are such in UTF-8 only
         raise ProxyError("variable_name", name=ascii(name)[1:-1], charset=session.env.charset)
     if scope is SetScope.SESSION or scope in FOR_ALL:

@@ -89,6 +89,7 @@ def test_the_proxys_own_variables_are_read(raw: MakeRaw) -> None:
         assert client.ask(f"SET transaction_mode = {wrong}").code == 1231
     assert client.ask(own).rows == [(b"multi", b"0", b"0")]
     assert client.ask("SELECT @@global.transaction_mode").code == 1193
+    assert client.ask("SET GLOBAL scatter_writes = 1").code == 1228
 
 
 def test_what_a_hint_does_to_the_route(raw: MakeRaw) -> None:
