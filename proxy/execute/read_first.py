@@ -20,7 +20,7 @@ from proxy.session.outcome import RESULT_SET, Diagnostic, Outcome
 from proxy.session.transaction import PLAINLY
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
-from proxy.wire.packets import Err, lenenc_bytes, ok_packet, parse_ok, read_lenenc_bytes
+from proxy.wire.packets import Err, Ok, lenenc_bytes, ok_packet, parse_ok, read_lenenc_bytes
 from proxy.wire.resultset import NUMERIC, Column, decode_column, decode_row
 from rewriter.plans.read_write import FillIn
 
@@ -71,6 +71,8 @@ async def _read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> 
     try:
         if not writes:
             _nothing(client, plan)
+        elif plan.on_duplicate:
+            await _insert_or_update(client, plan, writes[0], len(found.read))
         elif len(writes) == 1:
             alone = plan.rows and len(found.read) == 1
             told = await run(client, writes[0], _Inserted(client, plan) if alone else ToClient(client))
@@ -186,16 +188,36 @@ class _Inserted(ToClient):
         ok = parse_ok(data[4:])
         if ok.info:
             return data
-        duplicates = not ok.affected if self._ignore else max(ok.affected - 1, 0)
-        info = b"Records: 1  Duplicates: %d  Warnings: %d" % (duplicates, ok.warnings)
         return ok_packet(
             data[3],
             ok.status,
             affected=ok.affected,
             insert_id=ok.insert_id,
             warnings=ok.warnings,
-            info=lenenc_bytes(info),
+            info=_of_one_row(ok, ignore=self._ignore),
         )
+
+
+def _of_one_row(ok: Ok, *, ignore: bool) -> bytes:
+    """The info text of an INSERT … SELECT of one row, encoded as in an OK packet."""
+    duplicates = not ok.affected if ignore else max(ok.affected - 1, 0)
+    return lenenc_bytes(b"Records: 1  Duplicates: %d  Warnings: %d" % (duplicates, ok.warnings))
+
+
+async def _insert_or_update(client: Exchange, plan: ReadThenWrite, sql: bytes, rows: int) -> None:
+    """Run the INSERT of a SELECT's rows that says ON DUPLICATE KEY UPDATE, and answer the client. The insert
+    id is one that LAST_INSERT_ID() has from now on: a server tells an id that was given for VALUES only.
+    """
+    before = client.session.last_insert_id
+    ok = parse_ok((await run(client, sql, _Written(client))).ok)
+    kept = client.session.last_insert_id
+    made = kept == ok.insert_id and (plan.assigns_id or kept != before)
+    client.reply_ok(
+        affected=ok.affected,
+        insert_id=kept if made else 0,
+        warnings=ok.warnings,
+        info=ok.info if rows > 1 or ok.info else _of_one_row(ok, ignore=plan.ignore),
+    )
 
 
 def spreads(client: Exchange) -> bool:

@@ -35,7 +35,8 @@ class ReadThenWrite(Plan):
     ordinary way.
 
     `nothing`: what the client is told when there is no row. `rows`: the writes insert its rows, whose number
-    the client is told. `ignore`: it says IGNORE.
+    the client is told. `ignore`: it says IGNORE. `on_duplicate`: it inserts and says ON DUPLICATE KEY UPDATE.
+    `assigns_id`: LAST_INSERT_ID(value) stands in it.
     """
 
     kind: ClassVar[str] = "read_write"
@@ -45,6 +46,8 @@ class ReadThenWrite(Plan):
     nothing: bytes = b""
     rows: bool = False
     ignore: bool = False
+    on_duplicate: bool = False
+    assigns_id: bool = False
 
     @property
     def changes(self) -> bool:

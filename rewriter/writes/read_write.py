@@ -11,6 +11,7 @@ from rewriter.route.slot_filling import fill_parameters, take_hints
 from rewriter.route.values import Slots
 from rewriter.splice import Part, Template
 from rewriter.text.edits import Edits
+from rewriter.text.effects import assigns_insert_id
 from rewriter.text.facts import Query
 from rewriter.text.parse_write import Insertion
 from rewriter.text.tokens import Source
@@ -40,6 +41,8 @@ def plan_insert(statement: Statement, found: Insertion, query: Query, scope: Sco
         nothing=b"Records: 0  Duplicates: 0  Warnings: 0",
         rows=True,
         ignore=found.ignore,
+        on_duplicate=bool(found.on_duplicate),
+        assigns_id=assigns_insert_id(source),
     )
 
 

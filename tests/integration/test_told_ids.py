@@ -116,3 +116,41 @@ def test_of_several_rows_the_last_one_counts(three: Both) -> None:
         f"{of_row} ({THREE}, {ONE}, {TWO})", LAST, f"{of_row} ({TWO}, {ONE}, {THREE + 1}) ORDER BY id", LAST
     )
     assert found == [(3, THREE + 5), ((THREE + 5,),), (0, TWO + 5), ((TWO + 5,),)]
+
+
+UPDATE = "ON DUPLICATE KEY UPDATE"
+
+
+def test_a_given_id_of_a_select_that_may_update_is_not_told(both: Both) -> None:
+    """For VALUES it is."""
+    one, numbers = f"SELECT {ONE}, JSON_OBJECT('n', 1)", "data = JSON_SET(VALUES(data), '$.n', 2)"
+    several = f"SELECT {TWO}, JSON_OBJECT('n', 3) UNION ALL SELECT {ONE}, JSON_OBJECT('n', 4)"
+    found = both(
+        f"INSERT INTO pins (id, data) {one} {UPDATE} {numbers}",
+        f"INSERT INTO pins (id, data) {one} {UPDATE} {numbers}",
+        f"INSERT INTO pins (id, data) {one} {UPDATE} {numbers}",
+        f"INSERT INTO pins (id, data) {several} {UPDATE} {numbers}",
+        f"INSERT INTO pins (id, data) {several} {UPDATE} data = VALUES(data)",
+        f"INSERT INTO pins (id, data) VALUES ({ONE}, JSON_OBJECT('n', 5)) {UPDATE} {numbers}",
+        f"REPLACE INTO pins (id, data) {one}",
+        f"INSERT INTO pins (id, data) SELECT {THREE}, '{{}}'",
+        LAST,
+    )
+    assert found[:5] == [(1, 0), (2, 0), (0, 0), (1, 0), (2, 0)]
+    assert found[5:8] == [(2, ONE), (2, ONE), (1, THREE)]
+
+
+def test_an_id_that_a_select_assigns_is_told(three: Both) -> None:
+    again = f"INSERT INTO pins (id, data) SELECT {TWO}, '{{}}' {UPDATE} id = LAST_INSERT_ID(id)"
+    assert three(again, LAST, again, LAST) == [(0, TWO), ((TWO,),), (0, TWO), ((TWO,),)]
+
+
+def test_generated_ids_of_a_select_that_may_update_are_told(connect: Connect) -> None:
+    with connect() as side:
+        insert = f"INSERT INTO pins (data) SELECT JSON_OBJECT('board_id', {ONE}) {UPDATE} data = VALUES(data)"
+        found = outcome(side, insert)
+        assert isinstance(found, tuple)
+        count, id = found
+        assert (count, id >> 46) == (1, 3)
+        assert outcome(side, LAST) == ((id,),)
+        assert outcome(side, f"DELETE FROM pins WHERE id = {id}") == (1, 0)
