@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from config.credentials import Credentials, Role, database_names
-from config.fields import Count, HostAddress, Positive
+from config.fields import Count, Flag, HostAddress, Positive
 from config.tls import BackendTls, BackendTlsField
 from config.units import Duration, at_least
 
@@ -57,7 +57,7 @@ class Backends(Credentials):
     idle_timeout: Annotated[Duration, at_least(0.1)] = 300.0
     health_interval: Annotated[Duration, at_least(0.1)] = 5.0
     hang_timeout: Annotated[Duration, at_least(0.1, or_zero=True)] = 10.0
-    comment: bool = False
+    comment: Flag = False
     tls: BackendTlsField = None
 
     def account_for(self, role: Role, databases: tuple[str, ...]) -> Account | None:

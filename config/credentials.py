@@ -76,5 +76,9 @@ class LateCredentials(Credentials):
 
 
 def database_names(value: object) -> object:
-    """`"*"`, for all, as a list of names."""
+    """`"*"`, for all, as a list of names. Names beside it would look as if they meant something."""
+    if isinstance(value, list | tuple) and len(value) > 1 and "*" in value:
+        raise ValueError(
+            'has "*", which is for all databases, and names: write "*" alone, or the names alone'
+        )
     return ("*",) if value == "*" else value

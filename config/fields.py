@@ -130,6 +130,8 @@ ServerVersion = Annotated[
 ]
 MOST = 10**12
 """Of anything that is counted."""
+Flag = Annotated[bool, Strict()]
+"""`true` or `false`: 1, 0 and the texts that pydantic would take (`yes`, `"0"`) are mistakes."""
 Count = Annotated[int, Strict(), Field(ge=0, le=MOST)]
 Positive = Annotated[int, Strict(), Field(ge=1, le=MOST)]
 V = TypeVar("V")

@@ -48,7 +48,7 @@ def resolved(name: str) -> frozenset[str]:
 def one_host_twice(document: Document, resolve: Resolve = resolved) -> list[Problem]:
     """The hosts of a topology's document that have an address, and the port, of one named before."""
     first: dict[Host, Path] = {}
-    for path, text in _named(document.value):
+    for path, text in named_hosts(document.value):
         try:
             first.setdefault(str(parse_address(text)), path)
         except ValueError:
@@ -68,17 +68,17 @@ def one_host_twice(document: Document, resolve: Resolve = resolved) -> list[Prob
     return problems
 
 
-def _named(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
+def named_hosts(value: object, path: Path = ()) -> Iterator[tuple[Path, str]]:
     """Every master and slave of a document, with its place."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key in _FIELDS and isinstance(inner, str):
                 yield (*path, str(key)), inner
             else:
-                yield from _named(inner, (*path, str(key)))
+                yield from named_hosts(inner, (*path, str(key)))
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _named(inner, (*path, index))
+            yield from named_hosts(inner, (*path, index))
 
 
 def _all_resolved(names: set[str], resolve: Resolve) -> dict[str, frozenset[str]]:

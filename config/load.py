@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from config.check_accounts import account_problems
-from config.check_addresses import address_problems
+from config.check_addresses import address_problems, itself_problems, written_addresses
 from config.checks import closed_problems, fit_problems
 from config.document import ConfigError, Document, Problem, Spot, from_value, parse
 from config.document import Path as Place
@@ -99,6 +99,8 @@ def check(path: str | Path, *, closely: bool = False) -> tuple[Settings, Schema 
         problems += closed_problems(schema, topology, *told) if closely else []
     if closely and topology_document:
         problems += one_host_twice(topology_document)
+    if main and isinstance(main.value, Mapping) and topology and topology_document:
+        problems += itself_problems(written_addresses(main.value), topology, topology_document)
     if main and settings and schema:
         _check_users(main, settings, schema, topology)
     for document in (main, schema_document, topology_document):

@@ -27,12 +27,13 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, Strict
 
-from config import columns, xa
+from config import columns
 from config.caches import CacheFields, check_leases, read_cache
 from config.column_sql import index_problem
 from config.columns import Draft
 from config.document import Document, Spot
 from config.fields import Entries, Text, check_name, like, within
+from config.reserved import reserved
 from config.schema import IDENTIFIER, Cache, Colocation, Database, Kind, Schema, SoftDelete, Table
 from config.table_checks import check_references, check_table
 from config.validation import Part, validated
@@ -48,7 +49,6 @@ _FIELDS: Final[Mapping[Kind, tuple[str, ...]]] = {
     Kind.REFERENCE: (),
 }
 _NEEDED: Final = {"type", "from", "to", "key"}
-_SYSTEM: Final = ("information_schema", "mysql", "performance_schema", "sys", xa.DATABASE)
 
 _INDEX: Final = re.compile(r"(PRIMARY|UNIQUE|INDEX|KEY|FULLTEXT|SPATIAL|CONSTRAINT|CHECK|FOREIGN)\b", re.I)
 _JSON_PATH: Final = r'\$(?:\.(?:[A-Za-z_$][0-9A-Za-z_$]*|"[^"\\]+")|\[[0-9]+\])+'
@@ -206,8 +206,9 @@ class _Names:
 
 
 def _read_database(name: str, fields: DatabaseFields, spot: Spot, names: _Names) -> Database:
-    if name.lower() in _SYSTEM:
-        spot.refuse("is one of the servers' own databases")
+    whose = reserved(name)
+    if whose is not None:
+        spot.refuse(f"is {whose}")
     if spot.given("keyspace") is not None:
         if spot.given("others") is not None:
             spot.refuse("has 'keyspace' and 'others': all tables of one that passes through are single")

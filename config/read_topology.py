@@ -33,6 +33,7 @@ from config.fields import LayoutSettings, Members, Text, check_name, like
 from config.hosts import same_name
 from config.layout import BUILTIN, Layout
 from config.read_ranges import Bulk, Reduced, reduced
+from config.reserved import reserved
 from config.topology import HashName, Host, Keyspace, Range, State, Topology
 from config.validation import Part, validated
 
@@ -288,7 +289,17 @@ class _Fleet:
             self.document.refuse((*path, role), message)
 
     def databases(self, path: Path, keyspace: Keyspace) -> None:
-        """Note when `keyspace` shares a physical database name with an earlier one."""
+        """Note when `keyspace` shares a physical database name with an earlier one, or with what is not for
+        tables of users: a shard's, which has a number in it, is none of these.
+        """
+        whose = reserved(keyspace.database)
+        if whose is not None:
+            given = "database" in self.document.at(path)
+            place = (*path, "database") if given else path
+            remedy = "give the keyspace another"
+            if not given:
+                remedy = "without `database` a keyspace's is named like itself, so name another"
+            self.document.refuse(place, f"{keyspace.database} is {whose}: {remedy}")
         owners: dict[bytes, Keyspace] = {}
         for other in self.keyspaces:
             if not _apart(other, keyspace):

@@ -31,6 +31,7 @@ from config.credentials import Credentials, LateCredentials, Role, database_name
 from config.fields import (
     Count,
     FilePath,
+    Flag,
     HostAddress,
     HostName,
     LayoutSettings,
@@ -56,7 +57,7 @@ FILE: Final = Path("shardgate.yaml")
 class Scatter(Model):
     """Whether reads without a routing condition may go to all shards, and for how many rows."""
 
-    allowed: bool = True
+    allowed: Flag = True
     limit: Positive | None = None
     """The most rows such a read may give; None: no limit of its own."""
 
@@ -85,7 +86,7 @@ class User(Credentials):
     max_connections: Count = 0
     scatter: Annotated[Scatter, BeforeValidator(_scatter)] = Scatter()
     transaction_mode: Literal["single", "multi", "xa"] = "multi"
-    require_tls: bool = False
+    require_tls: Flag = False
 
     @field_validator("password_hash")
     @classmethod
@@ -213,7 +214,7 @@ class Limits(Model):
 
     max_connections: Positive = 10_000
     max_packet: Annotated[Size, Field(ge=1024, le=1 << 30)] = 64 << 20
-    max_statement: Annotated[Size, Field(ge=1)] = 64 << 20
+    max_statement: Annotated[Size, Field(ge=1024)] = 64 << 20
     in_list: Positive = 10_000
     parse_depth: Annotated[Positive, Field(le=10_000)] = 200
     scatter_rows: Count = 1_000_000
@@ -253,7 +254,7 @@ class Xa(Model):
     that is prepared is taken to be left; decisions are kept for `keep`.
     """
 
-    enabled: bool = False
+    enabled: Flag = False
     resolve_after: Annotated[Duration, Field(gt=0)] = 3.0
     keep: Annotated[Duration, Field(ge=1)] = 600.0
 

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from config.fields import FilePath
+from config.fields import FilePath, Flag
 from config.model import Model
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -70,7 +70,7 @@ class ClientTls(Model):
     key: KeyFile
     client_ca: CertificateFile | None = None
     min_version: Version = "TLSv1.2"
-    required: bool = False
+    required: Flag = False
 
     @model_validator(mode="after")
     def _check(self) -> Self:

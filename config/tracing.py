@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, SecretStr, model_validator
 
-from config.fields import FilePath, Positive, like
+from config.fields import FilePath, Flag, Positive, like
 from config.model import Model
 from config.tls import OutgoingTlsField
 from config.units import Duration
@@ -107,7 +107,7 @@ class Tracing(Model):
     tls: OutgoingTlsField = None
     service_name: Annotated[str, like(r"[ -~]{1,80}", "must have 1 to 80 printable characters")] = "shardgate"
     share: Annotated[float, Field(ge=0, le=1, strict=True)] = 0.0
-    hand_on: bool = True
+    hand_on: Flag = True
     queue: Annotated[Positive, Field(le=1_000_000)] = 10_000
     interval: Annotated[Duration, Field(gt=0, le=60)] = 1.0
     timeout: Annotated[Duration, Field(gt=0, le=60)] = 10.0

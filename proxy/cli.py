@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from config.check_addresses import itself_problems, own_addresses
 from config.checks import access_problems, fit_problems
 from config.document import ConfigError
 from config.doubts import doubts
 from config.layout import BUILTIN
 from config.load import check as check_files
-from config.load import load_schema, load_settings, load_topology
+from config.load import load_schema, load_settings, load_topology, open_document
 from config.references import reference_tables
 from config.schema import Schema
 from config.settings import Settings, ZooKeeper
@@ -120,11 +121,12 @@ def check(
     except ConfigError as error:
         raise fail(f"the configuration cannot be used:\n{error}") from None
     console.print(f"[green]ok[/]  settings  {config}: {len(settings.users)} users")
-    for name, text in doubts(settings):
-        console.print(f"[yellow]--[/]  settings  {name}: {text}", soft_wrap=True)
     problems: list[str] = []
     if connect and settings.topology.zookeeper is not None:
         schema, topology, problems = _in_zookeeper(settings, settings.topology.zookeeper, schema)
+    for name, text in doubts(settings, schema, topology):
+        console.print("[yellow]--[/]  settings  ", end="")
+        console.print(f"{name}: {text}", markup=False, soft_wrap=True)  # [0] is no style
     for problem in problems:
         console.print("[red]!![/]  zookeeper ", end="")
         console.print(problem, markup=False, soft_wrap=True)
@@ -184,9 +186,11 @@ def _in_zookeeper(
         problems += map(str, error.problems)
     try:
         if zookeeper.path in found:
+            document = open_document(found[zookeeper.path], f"zookeeper {zookeeper.path}")
             topology = load_topology(
-                found[zookeeper.path], name=f"zookeeper {zookeeper.path}", layouts=settings.all_layouts
+                found[zookeeper.path], name=document.source, layouts=settings.all_layouts
             )
+            problems += map(str, itself_problems(own_addresses(settings), topology, document))
     except ConfigError as error:
         problems += map(str, error.problems)
     if schema is not None and topology is not None:

@@ -180,6 +180,26 @@ def test_documented_defaults_are_the_defaults(row: tuple[str, ...], certificate:
     assert load_settings(document, base=Path("/base")) == before
 
 
+BOOLEANS = [name for name, info in settings_of() if info.annotation is bool]
+
+
+@pytest.mark.parametrize("name", BOOLEANS)
+@pytest.mark.parametrize("value", ["yes", "no", "on", "0", "true", 1, 0])
+def test_booleans_are_true_and_false_only(name: str, value: object, certificate: dict[str, str]) -> None:
+    document, holder, key = document_with(name)
+    if name.startswith("tls."):
+        holder |= certificate
+    holder[key] = value
+    with pytest.raises(ConfigError, match=r"must be true or false"):
+        load_settings(document, base=Path("/base"))
+
+
+def test_all_booleans_are_known() -> None:
+    assert sorted(BOOLEANS) == [
+        "backends.comment", "tls.required", "tracing.hand_on", "users[].require_tls", "xa.enabled"
+    ]  # fmt: skip
+
+
 def test_every_field_of_the_schema_and_the_topology_is_documented() -> None:
     parts = (SchemaFields, TableFields, TopologyFields, Sharded, Unsharded, RangeFields)
     fields = {info.alias or name for part in parts for name, info in part.model_fields.items()}

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from config.address import spelt
+from config.check_addresses import itself_problems, own_addresses
 from config.checks import fit_problems, succession_problems
 from config.document import from_value
 from config.hosts import one_host_twice
@@ -276,4 +278,58 @@ def test_others_need_an_unsharded_keyspace_of_their_own(tmp_path: Path) -> None:
         at.format("c")
         + "keyspace main is sharded: tables that the schema does not name need an unsharded one",
         at.format("d") + "the topology has no keyspace 'nowhere'; it has: main, media, mod, global",
+    ]
+
+
+OWN = "is the proxy's own address ({} in the settings): name the server's"
+
+
+@pytest.mark.parametrize(
+    ("listen", "status", "host", "told"),
+    [
+        (["10.0.0.5:3306"], None, "10.0.0.5", "listen[0]"),
+        (["db1:3306", "unix:/run/a.sock"], None, "DB1.:3306", "listen[0]"),
+        (["db1:3306", "unix:/run/a.sock"], None, "unix:/run/a.sock", "listen[1]"),
+        ("127.0.0.1:3307", None, "localhost:3307", "listen"),
+        ("0.0.0.0:3307", None, "127.0.0.1:3307", "listen"),
+        ("0.0.0.0:3307", None, "127.8.0.1:3307", "listen"),
+        ("0.0.0.0:3307", None, "0.0.0.0:3307", "listen"),
+        ("[::]:3307", None, "[::1]:3307", "listen"),
+        ("[::]:3307", None, "127.0.0.1:3307", "listen"),
+        ("[::1]:3307", None, "[::]:3307", "listen"),
+        ([{"address": "127.0.0.1:3307"}], None, "127.0.0.1:3307", "listen[0].address"),
+        ("127.0.0.1:3307", "127.0.0.1:9000", "127.0.0.1:9000", "status.listen"),
+        # others, or what only a name server could tell
+        ("0.0.0.0:3307", None, "db1:3307", None),
+        ("0.0.0.0:3307", None, "[::1]:3307", None),
+        ("127.0.0.1:3307", None, "127.0.0.2:3307", None),
+        ("127.0.0.1:3307", None, "127.0.0.1:3306", None),
+        ("127.0.0.1:0", None, "127.0.0.1:3306", None),
+        ("unix:/run/a.sock", None, "unix:/run/b.sock", None),
+    ],
+)
+@pytest.mark.parametrize("role", ["master", "slave"])
+def test_no_host_is_the_proxy_itself(
+    listen: object, status: str | None, host: str, told: str | None, role: str, tmp_path: Path
+) -> None:
+    pair = {"master": "other:1", role: host}
+    keyspace = {"layout": "pinterest", "database": "db{shard}", "ranges": [{"range": [0, 3], **pair}]}
+    topology = {"version": 1, "keyspaces": {"main": keyspace, "global": pair}}
+    settings = LEAST | {"listen": listen, "status": {"listen": status}}
+    path = write_all(tmp_path, settings, {"databases": {}}, topology)
+    if told is None:
+        check(path)
+        return
+    (found,) = (re.sub(r" \(line [0-9]+\)", "", one) for one in problems(path))
+    assert found == f"topology.yaml: keyspaces.main.ranges[0].{role}: {spelt(host)} {OWN.format(told)}"
+
+
+def test_the_proxy_itself_by_addresses_that_are_read() -> None:
+    """As with a topology in ZooKeeper."""
+    made = load_settings(LEAST | {"listen": ["10.0.0.5:3306", "127.0.0.1:3308"]})
+    value = {"version": 1, "default": {"master": "10.0.0.5", "slave": "127.0.0.1:9307"}}
+    found = itself_problems(own_addresses(made), load_topology(value), from_value(value, "node"))
+    assert list(map(str, found)) == [
+        "node: default.master: 10.0.0.5:3306 " + OWN.format("listen[0]"),
+        "node: default.slave: 127.0.0.1:9307 " + OWN.format("status.listen"),
     ]

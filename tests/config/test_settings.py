@@ -13,7 +13,7 @@ import yaml
 from config.address import Address
 from config.credentials import Role
 from config.doubts import doubts
-from config.load import ConfigError, load_settings
+from config.load import ConfigError, load_schema, load_settings, load_topology
 from config.settings import Scatter, Settings
 from tests.support.cases import cases_in
 
@@ -72,7 +72,7 @@ def test_units_and_forms() -> None:
     made = settings(
         listen=["0.0.0.0:3306", {"address": "unix:/run/shardgate.sock"}, "[::]:0"],
         workers=4,
-        limits={"max_packet": "1GB", "max_statement": 1000},
+        limits={"max_packet": "1GB", "max_statement": "1KB"},
         timeouts={"statement": "30s", "drain": "1m30s", "buffer": 2.5},
         logging={"slow_query_ms": None},
         status={"listen": None},
@@ -80,7 +80,7 @@ def test_units_and_forms() -> None:
     )
     assert [str(one.address) for one in made.listen] == ["0.0.0.0:3306", "unix:/run/shardgate.sock", "[::]:0"]
     assert made.workers == 4
-    assert (made.limits.max_packet, made.limits.max_statement) == (1 << 30, 1000)
+    assert (made.limits.max_packet, made.limits.max_statement) == (1 << 30, 1024)
     assert (made.timeouts.statement, made.timeouts.drain, made.timeouts.buffer) == (30, 90, 2.5)
     assert made.logging.slow_query_ms is None
     assert made.status.listen is None
@@ -251,7 +251,89 @@ def test_addresses_beside_each_other(listen: list[str], status: str | None) -> N
                 )
             ],
         ),
+        ({"xa": {"resolve_after": "100d", "keep": "1h"}}, []),
+        ({"xa": {"enabled": True, "resolve_after": "1h", "keep": "1h"}}, []),
+        (
+            {"xa": {"enabled": True, "resolve_after": "100d", "keep": "1h"}},
+            [
+                (
+                    "xa.resolve_after",
+                    "what a proxy that is gone has left prepared keeps its rows locked for 100d before it is"
+                    " finished; its decision is kept as long, though xa.keep is 1h",
+                )
+            ],
+        ),
     ],
 )
 def test_doubts(change: dict[str, Any], expected: list[tuple[str, str]]) -> None:
     assert list(doubts(settings(**change))) == expected
+
+
+SCHEMA = load_schema({"databases": {"demo": {"tables": {}}, "shop": {"tables": {}}}})
+KEYSPACES: dict[str, Any] = {
+    "main": {
+        "layout": "pinterest",
+        "database": "db{shard:05d}",
+        "ranges": [{"range": [0, 3], "master": "db1"}],
+    },
+    "global": {"master": "db1", "database": "everywhere"},
+}
+WITH_DEFAULT = load_topology(
+    {"version": 1, "default": {"master": "db1", "slave": "db1b"}, "keyspaces": KEYSPACES}
+)
+NOWHERE = (
+    "neither the schema nor the topology has a database {!r}: unless the default host, db1:3306, has it,"
+    " it lets nobody into anything; {}"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("demo", None),
+        ("everywhere", None),  # physical ones
+        ("db00003", None),
+        ("mysql", None),
+        ("db00004", "there are demo, shop, everywhere"),
+        ("nothere", "there are demo, shop, everywhere"),
+        ("demo ", "did you mean 'demo'?"),
+        ("DEMO", "did you mean 'demo'?"),
+        ("shopp", "did you mean 'shop'?"),
+        ("MySQL", "did you mean 'mysql'?"),
+    ],
+)
+def test_databases_that_nothing_has(name: str, told: str | None) -> None:
+    made = settings(
+        users=[{"name": "all", "password": "x"}, {"name": "a", "password": "x", "databases": ["demo", name]}],
+        backends={
+            "user": "own",
+            "accounts": [
+                {"user": "w", "role": "write"},
+                {"user": "v", "role": "write", "databases": ["demo", name]},
+            ],
+        },
+    )
+    wanted = [] if told is None else [("users[1].databases", NOWHERE.format(name, told))]
+    assert list(doubts(made, SCHEMA, WITH_DEFAULT)) == wanted
+    assert list(doubts(made, SCHEMA)) == list(doubts(made)) == []
+
+
+def test_databases_of_an_account_that_no_user_has() -> None:
+    account = {"user": "v", "role": "write", "databases": ["sohp"]}
+    made = settings(backends={"user": "own", "accounts": [{"user": "w", "role": "write"}, account]})
+    told = NOWHERE.format("sohp", "did you mean 'shop'?")
+    assert list(doubts(made, SCHEMA, WITH_DEFAULT)) == [("backends.accounts[1].databases", told)]
+
+
+def test_hosts_that_the_topology_has_not() -> None:
+    hosts = {name: {"password": "x"} for name in ("db1:3306", "db1b", "DB1", "nowhere:1")}
+    made = settings(backends={"user": "own", "hosts": hosts}, fleet={"user": "root", "hosts": hosts})
+    said = "the topology has no such host: what is said of it here is of no use; "
+    assert list(doubts(made, None, WITH_DEFAULT)) == [
+        (f"{group}.hosts.{host}", said + near)
+        for group in ("backends", "fleet")
+        for host, near in (
+            ("DB1:3306", "did you mean 'db1:3306'?"),
+            ("nowhere:1", "there are db1:3306, db1b:3306"),
+        )
+    ]

@@ -61,6 +61,11 @@ def test_check_names_what_is_hardly_meant(tmp_path: Path) -> None:
     status, output = run("check", "--config", str(settings))
     assert status == 0, output
     assert "--  settings  limits.user_variables: 1GB is never reached" in output
+    text = settings.read_text()
+    settings.write_text(text.replace("fleet: {", "fleet: {hosts: {'nowhere:1': {password: x}}, "))
+    status, output = run("check", "--config", str(settings))
+    assert status == 0, output
+    assert "--  settings  fleet.hosts.nowhere:1: the topology has no such host" in output
 
 
 def test_accounts_of_distributed_transactions(tmp_path: Path) -> None:
