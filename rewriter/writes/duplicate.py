@@ -5,12 +5,14 @@ from __future__ import annotations
 from config.schema import Kind, Table
 from rewriter.plans.unchanged import Stays, fixed_columns, is_itself, stays
 from rewriter.route.context import Splicer
-from rewriter.route.scope import Chain, Refuse, Scope, Unsupported, chain_at, chains
+from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
 from rewriter.route.values import Value
 from rewriter.text.facts import Assigned, Block, Query, Span
 from rewriter.text.parse_write import Insertion
 from rewriter.text.spans import unwrapped
 from rewriter.text.tokens import Source
+
+from .own_id import check_no_other_id
 
 
 def ambiguous_name(source: Source, found: Insertion, query: Query, scope: Scope) -> str:
@@ -118,12 +120,8 @@ class Duplicates:
     def _name(self, at: int, block: Block) -> None:
         """One name in an assignment's value: that of a column, of the row's alias, or VALUES(id)."""
         source, edits, id_offset = self.source, self.splicer.edits, self.id_offset
-        if self.is_object and source.is_word(at, "LAST_INSERT_ID") and not source.is_op(at + 2, ")"):
-            raise Unsupported(
-                what="LAST_INSERT_ID of something else than the `id`",
-                reason="it would be taken for an ID of its shard",
-                alternative="Write id = LAST_INSERT_ID(id), or SELECT the value.",
-            )
+        if self.is_object:
+            check_no_other_id(source, at)
         chain = chain_at(source, at)
         if chain is None:
             return

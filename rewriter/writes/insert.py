@@ -20,6 +20,7 @@ from rewriter.text.tokens import Source
 from .duplicate import Duplicates, ambiguous_name
 from .everywhere import plan_everywhere
 from .filling import Ask, depends, plan_filled, with_subqueries
+from .own_id import edit_own_ids
 from .placing import TEXTS, Placing
 from .read_write import plan_insert
 from .returning import edit_returning
@@ -243,7 +244,12 @@ class _Planner:
     # the text
 
     def _local_ids(self, row: list[_Column]) -> None:
-        """A hole for the `id` that is given; the time of now for a sequence by DEFAULT."""
+        """A hole for the `id` that is given, and wherever a value names it; the time of now for a sequence by
+        DEFAULT.
+        """
+        if self.is_object:
+            given = [one.value for one in row if not self.placing.is_default(one.value)]
+            edit_own_ids(self.splicer, self.found, row, self.first + 2, given)
         for column in row:
             if self.table.dated and column.name == (self.table.sequence_column or "").lower():
                 if self.source.is_word(column.value.first, "DEFAULT") and _is_word(column.value):

@@ -324,6 +324,19 @@ def test_insert_ids(shards: Binary, things: Things) -> None:
     assert row[3:] == b'{"q": "it\'s \\\\ \\"x\\""}'
 
 
+def test_an_id_within_the_values(shards: Binary, things: Things) -> None:
+    """Of a row whose `id` is a parameter: what is given; 0 where the server makes it."""
+    insert = "INSERT INTO pins (id, data) VALUES (?, JSON_OBJECT('i', id, 'text', ?))"
+    given = make_id(9, 1, 790_000)
+    for id, shown in ((b.integer(given), given), (b.text(str(given + 1)), given + 1), (b.integer(0), 0)):
+        made = shards.run(insert, id, b.text("x")).ok.insert_id
+        things.forget_later("pins", "id", made)
+        row = shards.run(
+            "SELECT CAST(JSON_VALUE(data, '$.i') AS UNSIGNED) FROM pins WHERE id = ?", b.integer(made)
+        )
+        assert int.from_bytes(row.rows[0][2:], "little") == shown
+
+
 def test_ids_of_all_forms(shards: Binary, things: Things) -> None:
     """An ID as integer, text, DECIMAL or a double that is whole; what is none of these finds nothing."""
     users = [things.insert("users", {"n": n}) for n in range(3)]
