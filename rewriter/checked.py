@@ -10,14 +10,17 @@ from typing import Final
 
 from config.flavour import Flavour
 
+from .plain.views import VIEWS
 from .plan import Access, Plan, Reject
-from .plans import LoadLocal, OneHost, Reorder
+from .plans import LoadLocal, OneHost, Reorder, SystemViews
 from .plans.builtins import ExplainRoute, SetVariables, ShowVariables
 from .plans.cached import FlushCache
 from .route.context import Statement, not_yet
 from .route.reachable import functions
-from .route.rights import rights_of
+from .route.rights import EVERY_DATABASE, Rights, readings, rights_of
+from .route.scope import INFORMATION_SCHEMA
 from .text.calls import hidden_call, sequences
+from .text.places import tables_expected
 from .text.prefixes import behind_explain, behind_set_statement, is_explain
 from .text.tokens import HINT, Source
 
@@ -34,6 +37,7 @@ def checked(statement: Statement, plan: Plan) -> Plan:
         rights = rights._replace(access=plan.access)  # of who may write the table, unlike another FLUSH
     if isinstance(plan, Reorder):
         rights = rights._replace(unseen="")  # the procedure is the proxy's own, and on one table
+    rights |= _of_who_asks(statement, plan)
     databases = tuple(dict.fromkeys(plan.databases + rights.databases + functions(statement.source)))
     access = max(plan.access, rights.access)
     if rights.reserved:
@@ -48,6 +52,25 @@ def checked(statement: Statement, plan: Plan) -> Plan:
     if access == plan.access and databases == plan.databases and not rights.unseen:
         return plan
     return replace(plan, access=access, databases=databases, unseen=rights.unseen)
+
+
+def _of_who_asks(statement: Statement, plan: Plan) -> Rights:
+    """What views of information_schema need whose rows the proxy chooses by who asks, where it does not: a
+    server tells all that the connection's account may see.
+    """
+    found = Rights(Access.NONE)
+    if isinstance(plan, SystemViews | ExplainRoute):
+        return found
+    inside = (statement.names.env.database or "").lower() == INFORMATION_SCHEMA
+    for source in readings(statement):
+        places = tables_expected(source) if inside else frozenset()
+        for at, token in enumerate(source.tokens):
+            named = source.is_op(at - 1, ".") and source.at(at - 2).name.lower() == INFORMATION_SCHEMA
+            if not source.is_name(at) or not (named or at in places) or token.name.upper() not in VIEWS:
+                continue
+            access = Access.ADMIN if token.name.upper() == "PROCESSLIST" else Access.NONE
+            found |= Rights(access, (EVERY_DATABASE,))
+    return found
 
 
 def _overlooked(statement: Statement, plan: Plan) -> Plan | None:

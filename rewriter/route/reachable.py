@@ -128,7 +128,9 @@ def _shown(source: Source) -> Iterator[str]:
     if not source.is_word(0, "SHOW"):
         return
     at = 1
-    of_table = any(source.is_word(k, "COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS") for k in range(1, 4))
+    while source.is_word(at, "FULL", "EXTENDED"):
+        at += 1
+    of_table = source.is_word(at, "COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS")
     if source.is_word(1, "CREATE") and source.is_word(2, "DATABASE", "SCHEMA"):
         at = 3
         while source.is_word(at, "IF", "NOT", "EXISTS"):
@@ -141,6 +143,8 @@ def _shown(source: Source) -> Iterator[str]:
                 yield source.at(at + 1).name
             of_table = False
         elif source.is_word(at, "FROM", "IN"):
+            if source.is_name(at + 1) and not source.is_op(at + 3, "(") and source.is_name(at + 3):
+                yield source.at(at + 1).name
             of_table = False
         at += 1
 

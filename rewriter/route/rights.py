@@ -33,6 +33,7 @@ from rewriter.text.tokens import (
 from .context import Statement
 from .reachable import is_view_for_all, reached, tells_of_others
 from .scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Names
+from .tables_read import databases_read
 
 EVERY_DATABASE: Final = "*"
 """Stands among the databases of a statement that shows what is in any of them."""
@@ -125,6 +126,7 @@ _CREATED: Final = frozenset(
     | {"LIBRARY"}
 )
 _ROUTINES: Final = ("PROCEDURE", "FUNCTION", "PACKAGE", "LIBRARY")
+_OF_EVERYBODY: Final = (*_ROUTINES, "GRANTS", "PROCESSLIST", "DATABASES", "SCHEMAS", "OPEN")
 _FOR_ONE_STATEMENT: Final = frozenset(
     {
         "max_statement_time",
@@ -205,7 +207,7 @@ def rights_of(statement: Statement) -> Rights:
             found |= Rights(Access.ADMIN)
         for inner in _read_as(source.literals[literal], names):
             nested = inner.tokens and inner.is_word(0, "PREPARE", "EXECUTE")
-            found |= Rights(Access.ADMIN) if nested else _of_source(inner, names)
+            found |= Rights(Access.ADMIN) if nested else _of_source(inner, names) | _shown_within(inner)
     if source.is_word(0, "SHOW"):
         found = found._replace(databases=(*found.databases, *_all_shown(statement)))
     return found
@@ -347,6 +349,26 @@ def _all_shown(statement: Statement) -> tuple[str, ...]:
     return (text.decode("utf-8", "surrogateescape"),)
 
 
+def _shown_within(source: Source) -> Rights:
+    """What SHOW in a prepared text needs: a server answers it, as for the account of the connection."""
+    at = 1
+    while source.is_word(at, "FULL", "EXTENDED"):
+        at += 1
+    if not source.is_word(0, "SHOW") or not source.is_word(at, *_OF_EVERYBODY):
+        return Rights(Access.NONE)
+    if source.is_word(at, "GRANTS", "PROCESSLIST"):
+        return Rights(Access.ADMIN)
+    return Rights(Access.NONE, (EVERY_DATABASE,))
+
+
+def readings(statement: Statement) -> list[Source]:
+    """The statement, and what it prepares, as each sql_mode reads that."""
+    source = statement.source
+    at = _prepared(source)
+    within = _read_as(source.literals[source.tokens[at].literal], statement.names) if at >= 0 else []
+    return [source, *within]
+
+
 def _prepared(source: Source) -> int:
     """The string of PREPARE … FROM '…' and EXECUTE IMMEDIATE '…', if it is written out; else -1."""
     last = len(source.tokens) - 1
@@ -462,7 +484,7 @@ def _calls(source: Source, names: Names) -> Rights:
 
 def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The databases that a statement names or may name, and the system's own of them."""
-    found = dict.fromkeys(reached(source))
+    found = dict.fromkeys((*reached(source), *databases_read(source)))
     labels: set[str] | None = None
     named = sequences(source)
     rows = source.at(first).text in QUERIES | WRITES or is_explain(source, first)
@@ -502,9 +524,9 @@ def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], t
 def _labels(source: Source) -> set[str]:
     """What may qualify a column: names that stand without a point behind them."""
     return {
-        token.name.strip("'\"").lower()
+        token.name.lower()
         for at, token in enumerate(source.tokens)
-        if token.kind in (WORD, NAME, STRING) and not source.is_op(at + 1, ".")
+        if token.kind in (WORD, NAME) and not source.is_op(at + 1, ".")
     }
 
 

@@ -24,6 +24,7 @@ _ENDS: Final = frozenset(
     {"SELECT", "SET", "WHERE", "VALUES", "VALUE", "GROUP", "ORDER", "HAVING", "LIMIT", "WINDOW", "FOR"}
     | {"UNION", "EXCEPT", "INTERSECT", "RETURNING", "PARTITION"}
 )
+_WRITES: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE", "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "SET")
 _LOCKING: Final = frozenset(
     {"OF", "NOWAIT", "SKIP", "WAIT", "UNION", "EXCEPT", "INTERSECT", "INTO", "LIMIT", ""}
 )
@@ -73,6 +74,8 @@ def _next(
         return "", False, True
     if not clauses:
         return state, awaits, clauses
+    if word == "JOIN" and source.is_word(at - 1, "FOR"):  # USE INDEX FOR JOIN (…)
+        return state, awaits, clauses
     if word in lists or (word in _FIRST and at == 0):
         assigns = word == "UPDATE" and source.is_word(at - 1, "KEY")
         locks = word == "UPDATE" and source.is_word(at - 1, "FOR") and source.at(at + 1).text in _LOCKING
@@ -86,6 +89,22 @@ def _next(
         return ("", False, clauses) if assigns or locks else ("list", True, clauses)
     if word == "ON" and state:
         return ("", False, clauses) if source.is_word(at + 1, "DUPLICATE") else ("on", False, clauses)
-    if word in _ENDS:
+    if word in _ENDS and _ends(source, at, word):
         return "", False, clauses
     return state, awaits, clauses
+
+
+def _ends(source: Source, at: int, word: str) -> bool:
+    """Whether the word at `at`, which may be a name or belong to a table, ends a list of tables."""
+    if word in ("ORDER", "GROUP"):  # USE INDEX FOR ORDER BY (…)
+        return not source.is_word(at - 1, "FOR")
+    if word == "FOR":
+        hints = source.is_word(at - 1, "INDEX", "KEY")  # USE INDEX FOR …
+        return not hints and not source.is_word(at + 1, "SYSTEM_TIME", "PORTION")
+    if word == "PARTITION":
+        return not source.is_op(at + 1, "(")
+    if word == "WINDOW":
+        return source.is_word(at + 2, "AS") and source.is_op(at + 3, "(")
+    if word in ("VALUE", "RETURNING"):  # of a write, which has them behind its own table
+        return not any(source.is_word(one, "SELECT") for one in range(at)) and source.is_word(0, *_WRITES)
+    return True

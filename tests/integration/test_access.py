@@ -138,6 +138,14 @@ def test_a_confined_user_reaches_no_other_database(
 
 
 @pytest.mark.parametrize("user", ["read-legacy", "write-legacy"])
+def test_nor_where_words_mislead(proxy: OwnProxy, flavour: str, user: str) -> None:
+    """Names that end a list of tables elsewhere, forms that nobody reads, and what a server would answer."""
+    raw = client(proxy, user)
+    assert wrong(raw, statements("behind_commas", flavour), DENIED | {1970}) == []
+    assert raw.ask("SELECT @x, @z").rows == [(None, None)]
+
+
+@pytest.mark.parametrize("user", ["read-legacy", "write-legacy"])
 def test_nor_behind_what_looks_like_a_hint(proxy: OwnProxy, flavour: str, user: str) -> None:
     """Servers take it for a comment where no hint may stand: between a name and its dot or parenthesis."""
     raw = client(proxy, user)
