@@ -24,7 +24,10 @@ _ENDS: Final = frozenset(
     {"SELECT", "SET", "WHERE", "VALUES", "VALUE", "GROUP", "ORDER", "HAVING", "LIMIT", "WINDOW", "FOR"}
     | {"UNION", "EXCEPT", "INTERSECT", "RETURNING", "PARTITION"}
 )
-_WRITES: Final = ("INSERT", "REPLACE", "UPDATE", "DELETE", "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "SET")
+_BEHIND_ALIAS: Final = (
+    *("JOIN", "INNER", "CROSS", "STRAIGHT_JOIN", "NATURAL", "ON", "USING", "USE", "FORCE", "IGNORE", "SET"),
+    *("WHERE", "GROUP", "ORDER", "HAVING", "LIMIT", "FOR", "UNION", "WINDOW"),
+)
 _LOCKING: Final = frozenset(
     {"OF", "NOWAIT", "SKIP", "WAIT", "UNION", "EXCEPT", "INTERSECT", "INTO", "LIMIT", ""}
 )
@@ -105,6 +108,14 @@ def _ends(source: Source, at: int, word: str) -> bool:
         return not source.is_op(at + 1, "(")
     if word == "WINDOW":
         return source.is_word(at + 2, "AS") and source.is_op(at + 3, "(")
-    if word in ("VALUE", "RETURNING"):  # of a write, which has them behind its own table
-        return not any(source.is_word(one, "SELECT") for one in range(at)) and source.is_word(0, *_WRITES)
+    if word == "VALUE":  # of INSERT, behind its own table
+        before = range(at)
+        return any(source.is_word(one, "INSERT", "REPLACE") for one in before) and not any(
+            source.is_word(one, "SELECT") for one in before
+        )
+    if word == "RETURNING":  # of a write, with columns behind it; else it is an alias
+        if not any(source.is_word(one, "INSERT", "REPLACE", "DELETE") for one in range(at)):
+            return False
+        joins = source.is_word(at + 1, "LEFT", "RIGHT") and source.is_word(at + 2, "JOIN", "OUTER")
+        return not (joins or source.is_op(at + 1, ",", ")") or source.is_word(at + 1, *_BEHIND_ALIAS))
     return True
