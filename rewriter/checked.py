@@ -20,7 +20,6 @@ from .route.reachable import functions
 from .route.rights import EVERY_DATABASE, Rights, readings, rights_of
 from .route.scope import INFORMATION_SCHEMA
 from .text.calls import hidden_call, sequences
-from .text.places import tables_expected
 from .text.prefixes import behind_explain, behind_set_statement, is_explain
 from .text.tokens import HINT, Source
 
@@ -63,10 +62,11 @@ def _of_who_asks(statement: Statement, plan: Plan) -> Rights:
         return found
     inside = (statement.names.env.database or "").lower() == INFORMATION_SCHEMA
     for source in readings(statement):
-        places = tables_expected(source) if inside else frozenset()
+        rows = inside and any(source.is_word(at, "SELECT", "TABLE") for at in range(len(source.tokens)))
         for at, token in enumerate(source.tokens):
             named = source.is_op(at - 1, ".") and source.at(at - 2).name.lower() == INFORMATION_SCHEMA
-            if not source.is_name(at) or not (named or at in places) or token.name.upper() not in VIEWS:
+            bare = rows and not source.is_op(at + 1, ".", "(") and not source.is_op(at - 1, ".")
+            if not source.is_name(at) or not (named or bare) or token.name.upper() not in VIEWS:
                 continue
             access = Access.ADMIN if token.name.upper() == "PROCESSLIST" else Access.NONE
             found |= Rights(access, (EVERY_DATABASE,))

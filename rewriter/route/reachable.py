@@ -16,6 +16,7 @@ from rewriter.text.places import is_of_rows, tables_expected
 from rewriter.text.tokens import OPERATOR, Source
 
 from .scope import INFORMATION_SCHEMA
+from .tables_read import tables_read
 
 _EXPRESSION: Final = frozenset(
     {"SELECT", "DISTINCT", "ALL", "WHERE", "AND", "OR", "NOT", "XOR", "BY", "HAVING", "WHEN", "THEN", "ELSE"}
@@ -95,13 +96,16 @@ def reached(source: Source) -> tuple[str, ...]:
     found: dict[str, None] = dict.fromkeys(_shown(source))
     by_rows, places = is_of_rows(source), tables_expected(source)
     bare = set() if by_rows else _bare(source)
+    clauses = tables_read(source)
+    found |= dict.fromkeys(clauses.databases)
     for at, token in enumerate(source.tokens):
         if not source.is_name(at) or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
             continue
         qualified = at in places and source.is_name(at + 2)
         whole = source.is_op(at + 3, ".", "(") and source.is_name(at + 2)
         row = source.is_word(at, "NEW", "OLD") and source.is_word(0, "CREATE")
-        outside = not by_rows and not row and (token.name not in bare or not _in_expression(source, at))
+        excused = by_rows or row or (token.name in bare and _in_expression(source, at))
+        outside = clauses.misses(at) or not (excused or clauses.covers(at))
         if not (qualified or whole or outside):
             continue
         if token.name.lower() != INFORMATION_SCHEMA or not is_view_for_all(source.at(at + 2).name):

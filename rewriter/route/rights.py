@@ -33,7 +33,6 @@ from rewriter.text.tokens import (
 from .context import Statement
 from .reachable import is_view_for_all, reached, tells_of_others
 from .scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Names
-from .tables_read import databases_read
 
 EVERY_DATABASE: Final = "*"
 """Stands among the databases of a statement that shows what is in any of them."""
@@ -484,7 +483,7 @@ def _calls(source: Source, names: Names) -> Rights:
 
 def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The databases that a statement names or may name, and the system's own of them."""
-    found = dict.fromkeys((*reached(source), *databases_read(source)))
+    found = dict.fromkeys(reached(source))
     labels: set[str] | None = None
     named = sequences(source)
     rows = source.at(first).text in QUERIES | WRITES or is_explain(source, first)

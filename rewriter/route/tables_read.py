@@ -4,83 +4,114 @@ words alone (reachable.py), since a user's list of databases hangs on it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
-from typing import Final
+from typing import Final, NamedTuple
 
-from rewriter.text.facts import Block
+from rewriter.text.facts import Block, Span
 from rewriter.text.parse import Parser
 from rewriter.text.parse_write import WriteParser, changes_behind_with
 from rewriter.text.prefixes import behind_explain, is_explain, tail
-from rewriter.text.tokens import Source, Unreadable
+from rewriter.text.tokens import OPERATOR, Source, Unreadable
 
 from .scope import INFORMATION_SCHEMA
 
 _NOT_READ: Final = (Unreadable, IndexError, KeyError)
+_ROWS: Final = ("SELECT", "WITH", "VALUES", "TABLE", "INSERT", "REPLACE", "UPDATE", "DELETE")
 
 
-def databases_read(source: Source) -> tuple[str, ...]:
-    """Those in front of tables' names, wherever the statement or a query in it can be read; of
-    information_schema others decide.
+class Read(NamedTuple):
+    """`databases`: those in front of tables' names in what was read. `spans`: the queries and changes of rows
+    that were read whole, where a qualifier that is none of these is a table's or an alias; `unread`: those
+    that were not.
     """
-    found: dict[str, None] = {}
-    for block in _blocks(source):
-        for ref in block.tables:
-            if ref.database is not None and ref.database.lower() != INFORMATION_SCHEMA:
-                found[ref.database] = None
-    return tuple(found)
+
+    databases: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+    unread: tuple[Span, ...] = ()
+
+    def covers(self, at: int) -> bool:
+        """Whether the token at `at` is in what was read whole."""
+        return any(span.first <= at < span.end for span in self.spans)
+
+    def misses(self, at: int) -> bool:
+        """Whether it is in what could not be read."""
+        return any(span.first <= at < span.end for span in self.unread)
 
 
-def _blocks(source: Source) -> Iterator[Block]:
-    if not any(source.is_op(at, ".") for at in range(len(source.tokens))):
-        return
-    if is_explain(source, 0):
-        source = tail(source, behind_explain(source, 0).at)
-    whole = _whole(source)
-    if whole is not None:
-        yield from whole
-        return
-    at = 0
-    while at < len(source.tokens):
-        if source.is_op(at, "("):
-            yield from _inner(source, at)
-            at = source.closing[at]
-        elif source.is_word(at, "SELECT") and at:
-            yield from _behind(source, at)
-        at += 1
+def tables_read(source: Source) -> Read:
+    """What the clauses say, wherever the statement or a query in it can be read; of information_schema others
+    decide.
+    """
+    if not any(token.text == "." and token.kind == OPERATOR for token in source.tokens):
+        return Read()
+    first = behind_explain(source, 0).at if is_explain(source, 0) else 0
+    reader = _Reader(source)
+    if source.is_word(first, *_ROWS) or source.is_op(first, "("):
+        reader.whole(first)
+    else:
+        reader.inner(first)
+    return Read(tuple(reader.databases), tuple(reader.spans), tuple(reader.unread))
 
 
-def _whole(source: Source) -> list[Block] | None:
-    """The blocks of a query or a change of rows; None for what is none, or cannot be read."""
-    try:
-        if source.is_word(0, "INSERT", "REPLACE"):
-            insertion = WriteParser(source).insert()
-            rows = [] if insertion.query is None else list(insertion.query.all_blocks())
-            return [*insertion.block.all_blocks(), *rows]
-        if source.is_word(0, "UPDATE", "DELETE") or changes_behind_with(source):
-            return list(WriteParser(source).change().whole.all_blocks())
-        if source.is_word(0, "SELECT", "WITH", "VALUES", "TABLE") or source.is_op(0, "("):
-            parser = Parser(source)
-            query = parser.query(None)
-            return list(query.all_blocks()) if parser.at >= parser.end else None
-    except _NOT_READ:
-        pass
-    return None
+class _Reader:
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.databases: dict[str, None] = {}
+        self.spans: list[Span] = []
+        self.unread: list[Span] = []
+
+    def whole(self, first: int) -> None:
+        """A query or a change of rows, from `first` to the end."""
+        end = len(self.source.tokens)
+        try:
+            blocks = _blocks_of(tail(self.source, first) if first else self.source)
+        except _NOT_READ:
+            self.unread.append(Span(first, end))
+            self.inner(first)
+            return
+        self._note(blocks)
+        self.spans.append(Span(first, end))
+
+    def inner(self, first: int) -> None:
+        """Queries within another statement."""
+        source, at = self.source, first
+        while at < len(source.tokens):
+            if source.is_op(at, "("):
+                self._parenthesized(at)
+                at = source.closing[at]
+            elif source.is_word(at, "SELECT") and at > first:
+                self.whole(at)
+                return
+            at += 1
+
+    def _parenthesized(self, at: int) -> None:
+        parser, block = Parser(self.source), Block(at)
+        parser.at = at
+        try:
+            parser.parenthesized(block)
+        except _NOT_READ:
+            self.unread.append(Span(at, self.source.closing[at] + 1))
+            return
+        for query in block.queries:
+            self._note(list(query.all_blocks()))
+            self.spans.append(Span(query.first, query.end))
+
+    def _note(self, blocks: list[Block]) -> None:
+        for block in blocks:
+            for ref in block.tables:
+                if ref.database is not None and ref.database.lower() != INFORMATION_SCHEMA:
+                    self.databases[ref.database] = None
 
 
-def _inner(source: Source, at: int) -> list[Block]:
-    """The blocks of the queries in the parentheses that open at `at`."""
-    parser, block = Parser(source), Block(at)
-    parser.at = at
-    with suppress(*_NOT_READ):
-        parser.parenthesized(block)
-    return [one for query in block.queries for one in query.all_blocks()]
-
-
-def _behind(source: Source, at: int) -> list[Block]:
-    """The blocks of the query that begins at `at`, whatever is behind it."""
+def _blocks_of(source: Source) -> list[Block]:
+    """The blocks of a query or a change of rows. Raises what `_NOT_READ` has."""
+    if source.is_word(0, "INSERT", "REPLACE"):
+        insertion = WriteParser(source).insert()
+        rows = [] if insertion.query is None else list(insertion.query.all_blocks())
+        return [*insertion.block.all_blocks(), *rows]
+    if source.is_word(0, "UPDATE", "DELETE") or changes_behind_with(source):
+        return list(WriteParser(source).change().whole.all_blocks())
     parser = Parser(source)
-    parser.at = at
-    with suppress(*_NOT_READ):
-        return list(parser.query(None).all_blocks())
-    return []
+    query = parser.query(None)
+    if parser.at < parser.end:
+        raise parser.unreadable("the end")
+    return list(query.all_blocks())

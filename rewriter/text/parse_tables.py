@@ -148,7 +148,10 @@ class TableReader(Reader):
             if not source.is_op(self.at, "("):
                 raise self.unreadable("(")
             self.at = source.closing[self.at] + 1
-            self.take_op(",")
+            if source.is_word(self.at + 1, "USE", "FORCE", "IGNORE") and source.is_word(
+                self.at + 2, "INDEX", "KEY"
+            ):
+                self.take_op(",")  # MariaDB takes hints with commas between them; else another table follows
 
     def _may_be_alias(self) -> bool:
         if self.source.at(self.at).kind == NAME or self.word() not in _NO_ALIAS:

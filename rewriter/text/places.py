@@ -73,7 +73,7 @@ def _next(
 ) -> tuple[str, bool, bool]:
     """What is expected behind the word at `at`."""
     word = source.tokens[at].text
-    if word == "SELECT":
+    if word in ("SELECT", "UNION", "EXCEPT", "INTERSECT"):
         return "", False, True
     if not clauses:
         return state, awaits, clauses
@@ -91,10 +91,16 @@ def _next(
             return "on", False, clauses
         return ("", False, clauses) if assigns or locks else ("list", True, clauses)
     if word == "ON" and state:
-        return ("", False, clauses) if source.is_word(at + 1, "DUPLICATE") else ("on", False, clauses)
+        updates = source.is_word(at + 1, "DUPLICATE") and source.is_word(at + 2, "KEY")
+        return ("", False, clauses) if updates else ("on", False, clauses)
     if word in _ENDS and _ends(source, at, word):
         return "", False, clauses
     return state, awaits, clauses
+
+
+def _writes(source: Source, at: int, *verbs: str) -> bool:
+    """Whether one of these verbs stands before `at`, and no function of that name."""
+    return any(source.is_word(one, *verbs) and not source.is_op(one + 1, "(") for one in range(at))
 
 
 def _ends(source: Source, at: int, word: str) -> bool:
@@ -102,19 +108,18 @@ def _ends(source: Source, at: int, word: str) -> bool:
     if word in ("ORDER", "GROUP"):  # USE INDEX FOR ORDER BY (…)
         return not source.is_word(at - 1, "FOR")
     if word == "FOR":
-        hints = source.is_word(at - 1, "INDEX", "KEY")  # USE INDEX FOR …
-        return not hints and not source.is_word(at + 1, "SYSTEM_TIME", "PORTION")
+        within = source.is_word(at - 1, "INDEX", "KEY", "VALUE")  # USE INDEX FOR …, NEXT VALUE FOR …
+        return not within and not source.is_word(at + 1, "SYSTEM_TIME", "PORTION")
     if word == "PARTITION":
         return not source.is_op(at + 1, "(")
     if word == "WINDOW":
         return source.is_word(at + 2, "AS") and source.is_op(at + 3, "(")
-    if word == "VALUE":  # of INSERT, behind its own table
-        before = range(at)
-        return any(source.is_word(one, "INSERT", "REPLACE") for one in before) and not any(
-            source.is_word(one, "SELECT") for one in before
+    if word in ("VALUE", "VALUES"):  # of INSERT, behind its own table; else it is a function or a name
+        return _writes(source, at, "INSERT", "REPLACE") and not any(
+            source.is_word(one, "SELECT") for one in range(at)
         )
     if word == "RETURNING":  # of a write, with columns behind it; else it is an alias
-        if not any(source.is_word(one, "INSERT", "REPLACE", "DELETE") for one in range(at)):
+        if not _writes(source, at, "INSERT", "REPLACE", "DELETE"):
             return False
         joins = source.is_word(at + 1, "LEFT", "RIGHT") and source.is_word(at + 2, "JOIN", "OUTER")
         return not (joins or source.is_op(at + 1, ",", ")") or source.is_word(at + 1, *_BEHIND_ALIAS))

@@ -103,7 +103,7 @@ class Reader(ABC):
         close = self.source.closing[self.at]
         self.at += 1
         before, self.end = self.end, close
-        if not self.source.is_op(self.at, "(") and self.opens_query(self.at - 1):
+        if self.opens_query(self.at - 1):
             query = self.query(block)
             if block is not None:
                 block.queries.append(query)

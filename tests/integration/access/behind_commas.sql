@@ -45,7 +45,6 @@ PREPARE p FROM 'SELECT COLUMN_DEFAULT FROM information_schema.columns WHERE tabl
 EXECUTE IMMEDIATE 'SHOW DATABASES'
 SET STATEMENT max_statement_time=5 FOR SELECT COLUMN_DEFAULT FROM information_schema.columns WHERE table_schema='secret'
 SELECT COLUMN_DEFAULT FROM {oj information_schema.columns LEFT JOIN customers ON 0} WHERE table_schema='secret'
-SELECT COLUMN_DEFAULT FROM customers USE INDEX FOR ORDER BY (PRIMARY), information_schema.columns WHERE table_schema='secret'
 SELECT info FROM {oj information_schema.processlist LEFT JOIN (SELECT 1) x ON 0}
 SET @z=(SELECT COLUMN_DEFAULT FROM information_schema.columns WHERE table_schema='secret' LIMIT 1)
 DO (SELECT SLEEP(0) FROM information_schema.columns WHERE table_schema='secret' LIMIT 1)
@@ -55,3 +54,24 @@ SHOW VARIABLES WHERE EXISTS (SELECT 1 FROM information_schema.columns WHERE colu
 SHOW STATUS WHERE EXISTS (SELECT 1 FROM information_schema.columns WHERE column_default LIKE '%CANARY%')
 SHOW COLLATION WHERE EXISTS (SELECT 1 FROM information_schema.columns WHERE column_default LIKE '%CANARY%')
 SHOW COLUMNS FROM customers WHERE EXISTS (SELECT 1 FROM information_schema.columns WHERE column_default LIKE '%CANARY%')
+SELECT (1,'CANARY-5150') IN ((SELECT 1 secret, 2) UNION TABLE secret.t)
+SELECT ((SELECT 1 secret, 2 LIMIT 0) UNION TABLE secret.t) > (1,'CANARY-5149')
+SELECT ((SELECT 1 LIMIT 0) UNION SELECT v FROM customers secret JOIN (SELECT 1 duplicate) x ON duplicate=1, secret.t LIMIT 1)
+VALUES ROW(((SELECT 1 LIMIT 0) UNION SELECT v FROM customers secret JOIN (SELECT 1 duplicate) x ON duplicate=1, secret.t LIMIT 1))
+SET @x=((SELECT 1 LIMIT 0) UNION SELECT v FROM customers secret JOIN (SELECT 1 duplicate) x ON duplicate=1, secret.t LIMIT 1)
+SELECT ((SELECT 1 FROM DUAL WHERE 0) UNION SELECT v FROM customers secret JOIN (SELECT 1 duplicate) x ON duplicate=1, secret.t WHERE secret.id=1)
+SELECT ((SELECT 1 LIMIT 0) UNION SELECT v FROM customers oa JOIN customers secret ON VALUES(oa.id) IS NULL, secret.t LIMIT 1)
+SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0} JOIN customers secret JOIN (SELECT 1 duplicate) d ON duplicate = 1, secret.t LIMIT 1
+SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0}, customers oc JOIN customers secret JOIN (SELECT 1 duplicate) d ON duplicate = 1, secret.t LIMIT 1
+SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0} JOIN customers secret ON VALUES(oa.id) IS NULL, secret.t LIMIT 1
+SET @x=(SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0} JOIN customers secret ON VALUES(oa.id) IS NULL, secret.t LIMIT 1)
+SET @x=(SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0}, customers oc JOIN customers secret JOIN (SELECT 1 duplicate) d ON duplicate = 1, secret.t LIMIT 1)
+PREPARE p FROM 'SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0} JOIN customers secret ON VALUES(oa.id) IS NULL, secret.t LIMIT 1'
+EXECUTE IMMEDIATE 'SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0}, customers oc JOIN customers secret JOIN (SELECT 1 duplicate) d ON duplicate = 1, secret.t LIMIT 1'
+CREATE TEMPORARY TABLE y2 AS SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0} JOIN customers secret ON VALUES(oa.id) IS NULL, secret.t LIMIT 1
+DO (SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0} JOIN customers secret ON VALUES(oa.id) IS NULL, secret.t LIMIT 1)
+SHOW TABLES WHERE (SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0} JOIN customers secret ON VALUES(oa.id) IS NULL, secret.t LIMIT 1)='CANARY-5150'
+UPDATE {oj customers oa LEFT JOIN customers ob ON 0} JOIN customers b ON INSERT('a',1,1,'b')<>'q', customers value, customers secret, secret.t SET t.v='CHANGED3'
+UPDATE {oj customers oa LEFT JOIN customers ob ON 0} JOIN customers secret JOIN (SELECT 1 duplicate) d ON duplicate = 1, secret.t SET t.v='CHANGED6'
+SELECT v FROM customers oa USE INDEX (PRIMARY), customers oc JOIN customers secret JOIN (SELECT 1 duplicate) d ON duplicate = 1, secret.t LIMIT 1
+SELECT v FROM {oj customers oa LEFT JOIN customers ob ON 0}, customers oc JOIN customers secret ON PREVIOUS VALUE FOR own_sequence IS NULL, secret.t LIMIT 1

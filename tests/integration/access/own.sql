@@ -1,4 +1,8 @@
 -- What must go on: for the user of `legacy` who reads.
+SELECT c.id FROM customers c JOIN customers o USE INDEX (PRIMARY), customers d WHERE c.id = o.id AND d.id = c.id LIMIT 1
+SET @own = (SELECT MAX(c.id) FROM customers c JOIN customers o ON o.id = c.id)
+SET @own = (SELECT COUNT(*) FROM customers c WHERE c.name LIKE c.name)
+SELECT 1 IN ((SELECT c.id FROM customers c) UNION (SELECT d.id FROM customers d))
 SELECT COUNT(*) FROM customers
 SELECT c.id, c.name FROM legacy.customers c JOIN orders o ON o.customer_id = c.id LIMIT 1
 SELECT legacy.customers.id FROM legacy.customers LIMIT 1
