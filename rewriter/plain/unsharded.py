@@ -205,9 +205,7 @@ def name_targets(text: Text, scope: Scope, deleted: Iterable[tuple[TableRef, Tab
         if ref.alias is not None:
             current = target.physical.decode("utf-8", "surrogateescape")
             continue
-        physical = target.physical.replace(b"`", b"``")
-        name = text.source.text(ref.span.end - 1, ref.span.end)
-        text.edits.replace(written.span, b"`" + physical + b"`." + name)
+        text.edits.replace(written.span, target.qualified(text.source.text(ref.span.end - 1, ref.span.end)))
     return current
 
 

@@ -132,7 +132,7 @@ class Columns:
         if target.form == "sharded":
             self.edits.replace(ref.span, b"`", self.extras.index(Extra("database")), b"`." + name)
         elif target.form == "single":
-            self.edits.replace(ref.span, b"`" + target.physical.replace(b"`", b"``") + b"`." + name)
+            self.edits.replace(ref.span, target.qualified(name))
 
     def id_offset(self, ref: TableRef) -> int:
         """The index of the K of an object table."""

@@ -127,13 +127,19 @@ def _in_expression(source: Source, at: int) -> bool:
     return before.text in _EXPRESSION if source.is_name(at - 1) else before.kind == OPERATOR
 
 
+def shown_at(source: Source) -> int:
+    """Where SHOW says what it shows."""
+    at = 1
+    while source.is_word(at, "FULL", "EXTENDED"):
+        at += 1
+    return at
+
+
 def _shown(source: Source) -> Iterator[str]:
     """Databases that SHOW names behind FROM or IN, or behind CREATE DATABASE."""
     if not source.is_word(0, "SHOW"):
         return
-    at = 1
-    while source.is_word(at, "FULL", "EXTENDED"):
-        at += 1
+    at = shown_at(source)
     of_table = source.is_word(at, "COLUMNS", "FIELDS", "INDEX", "INDEXES", "KEYS")
     if source.is_word(1, "CREATE") and source.is_word(2, "DATABASE", "SCHEMA"):
         at = 3

@@ -31,7 +31,7 @@ from rewriter.text.tokens import (
 )
 
 from .context import Statement
-from .reachable import is_view_for_all, reached, tells_of_others
+from .reachable import is_view_for_all, reached, shown_at, tells_of_others
 from .scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Names
 
 EVERY_DATABASE: Final = "*"
@@ -204,7 +204,7 @@ def rights_of(statement: Statement) -> Rights:
             # MySQL keeps it in UTF-8 and reads it in character_set_client, MariaDB converts it to
             # character_set_connection: what is no character to the one may be half a quote to the other
             found |= Rights(Access.ADMIN)
-        for inner in _read_as(source.literals[literal], names):
+        for inner in readings(statement)[1:]:
             nested = inner.tokens and inner.is_word(0, "PREPARE", "EXECUTE")
             found |= Rights(Access.ADMIN) if nested else _of_source(inner, names) | _shown_within(inner)
     if source.is_word(0, "SHOW"):
@@ -350,9 +350,7 @@ def _all_shown(statement: Statement) -> tuple[str, ...]:
 
 def _shown_within(source: Source) -> Rights:
     """What SHOW in a prepared text needs: a server answers it, as for the account of the connection."""
-    at = 1
-    while source.is_word(at, "FULL", "EXTENDED"):
-        at += 1
+    at = shown_at(source)
     if not source.is_word(0, "SHOW") or not source.is_word(at, *_OF_EVERYBODY):
         return Rights(Access.NONE)
     if source.is_word(at, "GRANTS", "PROCESSLIST"):

@@ -66,6 +66,10 @@ class Target:
         """Whether it has a virtual `id`."""
         return self.table is not None and self.table.kind is Kind.OBJECT
 
+    def qualified(self, name: bytes) -> bytes:
+        """The name of a single table, as written, with its physical database."""
+        return b"`" + self.physical.replace(b"`", b"``") + b"`." + name
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:

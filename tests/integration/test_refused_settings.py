@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
+from tests.integration.both_sides import both_sides
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
 from tests.support.servers import LocalServer
@@ -36,19 +36,8 @@ ALWAYS = {
 
 @pytest.fixture
 def sides(demo: Demo, plain: LocalServer, unharmed: None) -> Iterator[tuple[Raw, Raw]]:
-    """A client of the proxy and one of a server, in a table of their own that both have."""
-    with ExitStack() as stack:
-        for connection in (demo.connect(), plain.connect()):
-            cursor = stack.enter_context(connection).cursor()
-            cursor.execute("CREATE DATABASE IF NOT EXISTS scripts")
-            cursor.execute("CREATE TABLE scripts.refused (n INT)")
-            cursor.execute("INSERT INTO scripts.refused VALUES (0)")
-            stack.callback(cursor.execute, "DROP TABLE scripts.refused")
-        through = stack.enter_context(Raw(demo.host, demo.port))
-        direct = stack.enter_context(Raw("127.0.0.1", plain.port))
-        assert through.login("demo", "demo", "scripts").kind == "ok"
-        assert direct.login(plain.user, plain.password, "scripts").kind == "ok"
-        yield through, direct
+    with both_sides(demo, plain, "refused") as sides:
+        yield sides
 
 
 def told(client: Raw, *statements: str) -> list[object]:

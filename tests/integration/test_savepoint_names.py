@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
 from proxy.session.savepoints import savepoint_of
 from tests.integration.accounts import number_of, setting
+from tests.integration.both_sides import both_sides
 from tests.integration.fixtures import MakeRaw, Things, shard_of
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
@@ -32,19 +32,8 @@ NAMES = (
 
 @pytest.fixture
 def sides(demo: Demo, plain: LocalServer, unharmed: None) -> Iterator[tuple[Raw, Raw]]:
-    """A client of the proxy and one of a server, in a table of their own that both have."""
-    with ExitStack() as stack:
-        for connection in (demo.connect(), plain.connect()):
-            cursor = stack.enter_context(connection).cursor()
-            cursor.execute("CREATE DATABASE IF NOT EXISTS scripts")
-            cursor.execute("CREATE TABLE scripts.named (n INT)")
-            cursor.execute("INSERT INTO scripts.named VALUES (0)")
-            stack.callback(cursor.execute, "DROP TABLE scripts.named")
-        through = stack.enter_context(Raw(demo.host, demo.port))
-        direct = stack.enter_context(Raw("127.0.0.1", plain.port))
-        assert through.login("demo", "demo", "scripts").kind == "ok"
-        assert direct.login(plain.user, plain.password, "scripts").kind == "ok"
-        yield through, direct
+    with both_sides(demo, plain, "named") as sides:
+        yield sides
 
 
 def told(client: Raw, statements: tuple[str, ...], encoding: str = "utf-8") -> list[object]:

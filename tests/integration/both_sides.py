@@ -1,0 +1,27 @@
+"""A proxy and a plain server side by side, for scripts that both are told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from tests.integration.raw import Raw
+from tests.support.demo import Demo
+from tests.support.servers import LocalServer
+
+
+@contextmanager
+def both_sides(demo: Demo, plain: LocalServer, table: str) -> Iterator[tuple[Raw, Raw]]:
+    """A client of the proxy and one of a server, in `table` of one row (n: 0), which both have."""
+    with ExitStack() as stack:
+        for connection in (demo.connect(), plain.connect()):
+            cursor = stack.enter_context(connection).cursor()
+            cursor.execute("CREATE DATABASE IF NOT EXISTS scripts")
+            cursor.execute(f"CREATE TABLE scripts.{table} (n INT)")
+            cursor.execute(f"INSERT INTO scripts.{table} VALUES (0)")
+            stack.callback(cursor.execute, f"DROP TABLE scripts.{table}")
+        through = stack.enter_context(Raw(demo.host, demo.port))
+        direct = stack.enter_context(Raw("127.0.0.1", plain.port))
+        assert through.login("demo", "demo", "scripts").kind == "ok"
+        assert direct.login(plain.user, plain.password, "scripts").kind == "ok"
+        yield through, direct
