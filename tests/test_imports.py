@@ -26,7 +26,7 @@ ALLOWED = {
     "proxy.cli": {"proxy", "rewriter", "config", "fleet", "demo"},  # the command line starts everything
 }
 #: The rewriter's own rooms: each imports those before it only, and the files beside them.
-ORDER = ("text", "tree", "route", "plans", "plain", "reads", "writes", "advice")
+ORDER = ("text", "sql", "tree", "route", "plans", "plain", "reads", "writes", "advice")
 NO_IO = ("rewriter", "proxy.wire")
 IO = {
     "asyncio",

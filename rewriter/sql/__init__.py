@@ -1,0 +1,1 @@
+"""Statements of SQL as MySQL and MariaDB know them."""
