@@ -11,10 +11,10 @@ from .route.context import Splicer, Statement
 from .route.hidden import WITH_DELETED, hiding
 from .route.outer import strengthen
 from .route.scope import Refuse, Scope
+from .sql.statements.forms import Kind
 from .text.facts import Block, Query, Span, TableRef
 from .text.parse import Parser
 from .text.parse_write import WriteParser
-from .text.statement import QUERIES
 from .text.tokens import Unreadable
 
 Reasons = list[tuple[str, str]]
@@ -62,7 +62,7 @@ def _query(statement: Statement) -> Query | None:
     source = statement.source
     if source.is_word(0, "UPDATE", "DELETE"):
         return WriteParser(source).change().whole
-    if source.at(0).text not in QUERIES:
+    if statement.form.kind is not Kind.QUERY:
         return None
     parser = Parser(source)
     return parser.query(None)

@@ -14,11 +14,11 @@ from rewriter.fingerprint import digest
 from rewriter.route.context import Splicer, Statement
 from rewriter.route.outer import strengthen
 from rewriter.route.scope import Chain, Refuse, Scope, Target, chain_at, chains
+from rewriter.sql.statements.forms import Kind
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.parse import Parser
 from rewriter.text.parse_write import WriteParser
-from rewriter.text.statement import QUERIES
 from rewriter.text.tokens import Unreadable
 from rewriter.tree.terms import COMPARISONS, Term
 
@@ -134,7 +134,7 @@ def _query(statement: Statement) -> Query | None:
     source = statement.source
     if source.is_word(0, "UPDATE", "DELETE"):
         return WriteParser(source).change().whole
-    return Parser(source).query(None) if source.at(0).text in QUERIES else None
+    return Parser(source).query(None) if statement.form.kind is Kind.QUERY else None
 
 
 class _Reading:

@@ -11,6 +11,8 @@ from rewriter.plans.builtins import Empty
 from rewriter.route.context import Statement, not_yet
 from rewriter.route.scope import Refuse, Target, Unsupported
 from rewriter.splice import Part
+from rewriter.sql.statements.forms import Kind as StatementKind
+from rewriter.sql.statements.forms import Objects, StatementForm
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.tokens import Source, quote_name
 
@@ -20,7 +22,6 @@ from .unsharded import Text
 
 _BEFORE_INDEX: Final = ("OR", "REPLACE", "UNIQUE", "FULLTEXT", "SPATIAL")
 _EXACT: Final = ("UTF8MB4_0900_BIN", "UTF8MB4_NOPAD_BIN")
-_TENDING: Final = ("ANALYZE", "OPTIMIZE", "CHECK", "REPAIR")
 _RENAMING: Final = "Rename it shard by shard, by their databases' names, and then in the schema."
 _MOVING: Final = ("DROP", "CHANGE", "MODIFY", "RENAME", "ALTER", "COLUMN", "TO")
 
@@ -28,7 +29,7 @@ _MOVING: Final = ("DROP", "CHANGE", "MODIFY", "RENAME", "ALTER", "COLUMN", "TO")
 def define(statement: Statement) -> Plan | None:
     """The rule for definitions of one table that the schema names. Raises Refuse."""
     source = statement.source
-    span = _table(source)
+    span = _table(source, statement.form)
     if span is None:
         return rename(statement)
     database = source.tokens[span.first].name if span.end - span.first > 1 else None
@@ -46,7 +47,7 @@ def define(statement: Statement) -> Plan | None:
     check_keys(statement, span, target.table)
     if target.table.kind is Kind.SINGLE:
         return define_single(statement, span, target)
-    if source.is_word(0, "DROP", *_TENDING) and source.is_op(span.end, ","):
+    if statement.form.objects is Objects.TABLES and source.is_op(span.end, ","):
         raise _refused(source, target.table, "it names several tables", "Name them one by one.")
     if source.is_word(0, "CREATE") and source.is_word(1, "TABLE"):
         _check_created(source, span, target.table)
@@ -106,12 +107,12 @@ def _everywhere(statement: Statement, span: Span, target: Target, verb: str) -> 
     )
 
 
-def _table(source: Source) -> Span | None:
+def _table(source: Source, form: StatementForm) -> Span | None:
     """The name of the table that is defined; None for other statements."""
     at = 1
     if source.is_word(0, "TRUNCATE"):
         at += source.is_word(1, "TABLE")
-    elif source.is_word(0, *_TENDING):
+    elif form.kind is StatementKind.MAINTENANCE and form.commits:
         at += source.is_word(1, "NO_WRITE_TO_BINLOG", "LOCAL")
         if not source.is_word(at, "TABLE", "TABLES"):
             return None

@@ -293,9 +293,7 @@ def _others(reader: _Show, *, extended: bool) -> Plan | None:
 def describe(statement: Statement) -> Plan | None:
     """DESCRIBE table [column], also as EXPLAIN table. Raises Unreadable and Refuse."""
     source = statement.source
-    if not source.is_word(0, "DESCRIBE", "DESC", "EXPLAIN"):
-        return None
-    if not source.is_name(1) or source.is_word(1, *_EXPLAINABLE):
+    if statement.form.words != "DESCRIBE" or not source.is_name(1):
         return None
     reader = _Show(statement)
     words = reader.words
@@ -311,9 +309,3 @@ def describe(statement: Statement) -> Plan | None:
     like = None if words.done else reader.token()
     reader.check(database, first)
     return reader.finished(ShowColumns(database=database, table=first, like=like, databases=(database,)))
-
-
-_EXPLAINABLE: Final = (
-    "SELECT", "WITH", "INSERT", "REPLACE", "UPDATE", "DELETE", "TABLE", "VALUES", "FORMAT", "ANALYZE",
-    "EXTENDED", "PARTITIONS", "FOR", "ROUTE", "INTO",
-)  # fmt: skip

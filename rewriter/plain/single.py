@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
 
 from config.schema import Kind
 from rewriter.plan import Access, Plan
 from rewriter.route.context import Statement
 from rewriter.route.scope import Refuse, Scope, Target, Unsupported
+from rewriter.sql.statements.forms import Objects
 from rewriter.text.effects import Effects
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.parse import Parser
@@ -21,15 +21,13 @@ from rewriter.text.tokens import Source, quote_name
 
 from .unsharded import About, Place, Text
 
-_LISTS: Final = ("DROP", "ANALYZE", "OPTIMIZE", "CHECK", "REPAIR", "RENAME")
-
 
 def define_single(statement: Statement, span: Span, target: Target) -> Plan:
     """The plan of a definition of `target`, whose name is `span`. Raises Refuse and Unreadable."""
     source = statement.source
     text = Text(statement)
     begin = _select(source, span) if source.is_word(0, "CREATE") else len(source.tokens)
-    for name in (span, *_others(source, span, begin)):
+    for name in (span, *_others(statement, span, begin)):
         other = statement.names.target(_reference(source, name))
         if other.form != "single" or other.table is None or other.table.kind is not Kind.SINGLE:
             raise _elsewhere(source, name, "it is not a single table")
@@ -74,9 +72,9 @@ def _reference(source: Source, span: Span) -> TableRef:
     return TableRef("table", span, source.tokens[span.end - 1].name, database)
 
 
-def _others(source: Source, span: Span, end: int) -> Iterator[Span]:
+def _others(statement: Statement, span: Span, end: int) -> Iterator[Span]:
     """The further tables that the definition names."""
-    listed = source.is_word(0, *_LISTS) and not source.is_word(1, "INDEX")
+    source, listed = statement.source, statement.form.objects is Objects.TABLES
     at = span.end
     while at < end:
         name = None

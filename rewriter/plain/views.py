@@ -23,10 +23,10 @@ from rewriter.plans import SystemViews
 from rewriter.route.context import Statement
 from rewriter.route.scope import INFORMATION_SCHEMA, Refuse, Scope
 from rewriter.splice import Part
+from rewriter.sql.statements.forms import Kind as StatementKind
 from rewriter.text.effects import effects_of
 from rewriter.text.facts import Query, Span, TableRef
 from rewriter.text.parse import Parser
-from rewriter.text.statement import QUERIES
 from rewriter.text.tokens import Unreadable
 
 from .unsharded import Text
@@ -107,7 +107,7 @@ def system_views(statement: Statement) -> Plan | None:
     source, names = statement.source, statement.names
     current = names.env.database or ""
     inside = current not in names.schema.databases and names.physical(current) is not None
-    if source.tokens[0].text not in QUERIES or inside:
+    if statement.form.kind is not StatementKind.QUERY or inside:
         return None
     if current.lower() != INFORMATION_SCHEMA and not any(
         token.name.lower() == INFORMATION_SCHEMA for token in source.tokens

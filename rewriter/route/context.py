@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from config.layout import Layout
 from config.schema import Table
 from rewriter.plan import Reject
+from rewriter.sql.statements.forms import StatementForm
+from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Span, TableRef
 from rewriter.text.tokens import Source
@@ -33,7 +35,7 @@ class Statement:
 
     `strict`: plan without constants that may turn out to be something else (see `Conditions`). `guards`
     collects the literals that the plan depends on: another value of one needs another plan. `second` is what
-    the second reader says of it.
+    the second reader says of it. `form` is its row in the statement table.
     """
 
     source: Source
@@ -41,8 +43,10 @@ class Statement:
     strict: bool = False
     guards: set[int] = field(default_factory=set)
     second: SecondReader = field(init=False)
+    form: StatementForm = field(init=False)
 
     def __post_init__(self) -> None:
+        self.form = form_of(self.source)
         self.second = SecondReader(self.source, self.names.env)
 
     def strictly(self) -> Statement:

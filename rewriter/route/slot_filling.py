@@ -10,6 +10,8 @@ from typing import Final
 
 from config.layout import Layout
 from rewriter.splice import Part
+from rewriter.sql.statements.forms import Kind, StatementForm
+from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits, original
 from rewriter.text.facts import Span
 from rewriter.text.natives import own_calls
@@ -108,7 +110,7 @@ def _typed(source: Source, slots: Slots, name: str, numbered: bool) -> tuple[Par
     if numbered and name == "CONNECTION_ID()":
         return b"CRC32(", slots.index(NUMBERED), b")"
     value = slots.index(name)
-    if name in TYPED_BY and (source.is_word(0, *_ASKING) or source.is_op(0, "(")):
+    if name in TYPED_BY and _takes_values(form_of(source)):
         return b"IF(1,", value, b"," + TYPED_BY[name] + b")"
     type_ = SLOT_TYPES.get(name)
     # |0: MariaDB's CAST of a short number is an INT, where the functions give a BIGINT
@@ -118,11 +120,11 @@ def _typed(source: Source, slots: Slots, name: str, numbered: bool) -> tuple[Par
 #: Where the session's texts stay what they are: servers look for literals there (`table_schema = 'x'`).
 _COMPARISONS: Final = ("=", "<=>", "<>", "!=", "<", ">", "<=", ">=")
 
-#: Statements in which CURRENT_USER is a value, not an account.
-_ASKING: Final = (
-    *("SELECT", "WITH", "VALUES", "INSERT", "REPLACE", "UPDATE", "DELETE", "DO", "CALL", "CREATE"),
-    *("EXPLAIN", "DESCRIBE", "DESC", "ANALYZE"),
-)
+
+def _takes_values(form: StatementForm) -> bool:
+    """Whether CURRENT_USER is a value in the statement, and not an account."""
+    defines = form.kind is Kind.DEFINITION and form.verb == "CREATE"
+    return defines or form.kind in (Kind.QUERY, Kind.CHANGE, Kind.DO, Kind.CALL, Kind.EXPLAIN)
 
 
 def fill_parameters(source: Source, slots: Slots, edits: Edits) -> None:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from rewriter.sql.statements.forms import Kind
+from rewriter.sql.statements.table import form_of
 from rewriter.text.facts import Block, Span
 from rewriter.text.parse import Parser
 from rewriter.text.parse_write import WriteParser, changes_behind_with
@@ -15,7 +17,6 @@ from rewriter.text.tokens import OPERATOR, Source, Unreadable
 from .scope import INFORMATION_SCHEMA
 
 _NOT_READ: Final = (Unreadable, IndexError, KeyError)
-_ROWS: Final = ("SELECT", "WITH", "VALUES", "TABLE", "INSERT", "REPLACE", "UPDATE", "DELETE")
 
 
 class Read(NamedTuple):
@@ -45,7 +46,7 @@ def tables_read(source: Source) -> Read:
         return Read()
     first = behind_explain(source, 0).at if is_explain(source, 0) else 0
     reader = _Reader(source)
-    if source.is_word(first, *_ROWS) or source.is_op(first, "("):
+    if form_of(source, first).kind in (Kind.QUERY, Kind.CHANGE):
         reader.whole(first)
     else:
         reader.inner(first)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from rewriter.env import Env
+from rewriter.sql.statements.table import form_of
 from rewriter.text.facts import Block, Span
 from rewriter.text.tokens import Source
 
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
 
 MAX_TOKENS: Final = 4000
 """Statements of more tokens are not read a second time: it takes some 10 µs a token."""
-
-_READ: Final = ("SELECT", "WITH", "(", "UPDATE", "DELETE")
 
 
 class SecondReader:
@@ -42,7 +41,7 @@ class SecondReader:
 
     def _made(self) -> Tree | None:
         source = self._source
-        if len(source.tokens) > MAX_TOKENS or source.at(0).text not in _READ:
+        if len(source.tokens) > MAX_TOKENS or not form_of(source).filters:
             return None
         read = load().read
         if read is None:

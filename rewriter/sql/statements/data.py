@@ -18,7 +18,9 @@ _QUERY: Final[dict[str, Any]] = {
     "found_rows": FoundRows.QUERY,
     "behind_set_statement": True,
     "repeatable": True,
+    "filters": True,
 }
+_ALWAYS_OPENS: Final[dict[str, Any]] = _QUERY | {"opens": Opens.ALWAYS, "keeps_warnings": Keeps.NO}
 _CHANGE: Final[dict[str, Any]] = {
     "kind": Kind.CHANGE,
     "access": Access.WRITE,
@@ -58,23 +60,24 @@ _LOAD: Final[dict[str, Any]] = {
 
 QUERIES: Final = (
     Form(words="SELECT", counter="select", **_QUERY),
-    Form(words="WITH", counter="select", **_QUERY | {"opens": Opens.ALWAYS, "keeps_warnings": Keeps.NO}),
-    Form(words="VALUES", counter="select", **_QUERY | {"found_rows": FoundRows.SELECTS}),
+    Form(words="WITH", counter="select", **_ALWAYS_OPENS),
+    Form(words="VALUES", counter="select", **_QUERY | {"found_rows": FoundRows.SELECTS, "filters": False}),
     Form(
         words="TABLE",
         counter="select",
         servers=Servers.MYSQL,
-        **_QUERY | {"opens": Opens.ALWAYS, "keeps_warnings": Keeps.NO, "found_rows": FoundRows.ROWS},
+        **_QUERY
+        | {"opens": Opens.ALWAYS, "keeps_warnings": Keeps.NO, "found_rows": FoundRows.ROWS, "filters": False},
     ),
-    Form(words="(", counter="select", **_QUERY | {"opens": Opens.ALWAYS, "keeps_warnings": Keeps.NO}),
+    Form(words="(", counter="select", **_ALWAYS_OPENS),
 )
 """A query that begins with a parenthesis has the row `(`."""
 
 CHANGES: Final = (
     Form(words="INSERT", counter="insert", found_rows=FoundRows.INSERT, **_CHANGE),
     Form(words="REPLACE", counter="replace", found_rows=FoundRows.INSERT, **_CHANGE),
-    Form(words="UPDATE", counter="update", found_rows=FoundRows.UPDATE, **_CHANGE),
-    Form(words="DELETE", counter="delete", found_rows=FoundRows.DELETE, **_CHANGE),
+    Form(words="UPDATE", counter="update", found_rows=FoundRows.UPDATE, filters=True, **_CHANGE),
+    Form(words="DELETE", counter="delete", found_rows=FoundRows.DELETE, filters=True, **_CHANGE),
 )
 
 OTHERS: Final = (

@@ -235,6 +235,7 @@ class StatementForm:
         behind_set_statement: Whether it may stand behind MariaDB's SET STATEMENT … FOR.
         repeatable: Whether running it again, where it may have run, changes nothing.
         writes_rows: Whether it changes rows of the tables that it names.
+        filters: Whether a WHERE of its own narrows the rows that it reads or changes.
         of_server: Whether it means the same in whatever current database it runs.
         of_everybody: Whether its rows tell of objects of any database or account.
     """
@@ -260,6 +261,7 @@ class StatementForm:
     behind_set_statement: bool = False
     repeatable: bool = False
     writes_rows: bool = False
+    filters: bool = False
     of_server: bool = False
     of_everybody: bool = False
 

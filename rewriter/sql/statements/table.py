@@ -9,7 +9,7 @@ row that fits is the statement's.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from rewriter.text.tokens import VARIABLE, WORD, Source
 
@@ -79,18 +79,40 @@ def _tree() -> _Tree:
 _TREE: Final = _tree()
 
 
+class Recognized(NamedTuple):
+    """A statement's row, and the place behind the words that it begins with."""
+
+    form: StatementForm
+    end: int
+
+
 def form_of(source: Source, first: int = 0) -> StatementForm:
     """The row of the statement that begins at the token `first`; UNKNOWN for none."""
+    return recognize(source, first).form
+
+
+def recognize(source: Source, first: int = 0) -> Recognized:
+    """The row of the statement that begins at the token `first`, with the place behind its words."""
     token = source.at(first)
     if token.kind != WORD:
         if source.is_op(first, "("):
-            return _QUERY_IN_PARENTHESES
-        return _LABELLED if source.is_name(first) and source.is_op(first + 1, ":") else UNKNOWN
+            return Recognized(_QUERY_IN_PARENTHESES, first)
+        labelled = source.is_name(first) and source.is_op(first + 1, ":")
+        return Recognized(_LABELLED if labelled else UNKNOWN, first)
     if source.is_op(first + 1, ":"):
-        return _LABELLED
-    found, at = _longest(source, first)
+        return Recognized(_LABELLED, first)
+    found, end = _longest(source, first)
     special = _SPECIAL.get(token.text)
-    return (special(source, first, at, found) if special is not None else found) or UNKNOWN
+    form = special(source, first, end, found) if special is not None else found
+    return Recognized(form or UNKNOWN, end)
+
+
+def name_of(source: Source, recognized: Recognized) -> int:
+    """The place of the name behind the words of a definition."""
+    at = recognized.end
+    while source.is_word(at, "IF", "NOT", "EXISTS"):
+        at += 1
+    return at
 
 
 def _longest(source: Source, first: int) -> tuple[StatementForm | None, int]:
