@@ -11,12 +11,11 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .entries import CUT_SHORT, MAX_STATEMENT, TOO_LONG, UNREADABLE, Entry, Notes
+from .entries import CUT_SHORT, MAX_STATEMENT, TOO_LONG, UNREADABLE, Entry, Notes, is_of_prepared
 
 _ESCAPE: Final = re.compile(rb"\\(.)", re.DOTALL)
 _ESCAPES: Final = {b"n": b"\n", b"t": b"\t", b"0": b"\0", b"r": b"\r"}
 _RUNS: Final = re.compile(rb"(?:(PREPARE)|EXECUTE)\s+(?=[A-Z(])(?!\S+\s+USING\b)")
-_BY_SQL: Final = re.compile(rb"\s*(?:PREPARE|EXECUTE|DEALLOCATE)\b", re.IGNORECASE)
 _PICO: Final = 1e12
 
 TEXT: Final = "DIGEST_TEXT"
@@ -81,7 +80,7 @@ class Digests:
             sent=_whole(row, "SUM_ROWS_SENT"),
         )
         sample = next((found for name in _SAMPLES if (found := row.get(name))), None)
-        if _BY_SQL.match(text):
+        if is_of_prepared(text):
             runs = _RUNS.match(text)
             if runs is None or runs[1]:
                 self._notes.skipped["kinds of PREPARE and EXECUTE by SQL"] += 1

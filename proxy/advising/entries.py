@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import Final, NamedTuple
+
+from rewriter.sql.statements.forms import Kind
+from rewriter.sql.statements.table import verbs_of
 
 MAX_STATEMENT: Final = 1 << 20
 """Bytes of the longest statement that is looked at."""
@@ -13,6 +17,16 @@ TOO_LONG: Final = f"statements longer than {MAX_STATEMENT >> 20} MB"
 CUT_SHORT: Final = "statements of which the server has kept only the beginning"
 PREPARING: Final = "PREPARE, EXECUTE and DEALLOCATE by SQL"
 CUT_OFF: Final = "a statement that is not finished at the end"
+
+_PREPARED: Final = re.compile(
+    rb"\s*(?:%s)\b" % "|".join(sorted(verbs_of(Kind.PREPARED) - {"DROP"}) + [r"DROP\s+PREPARE"]).encode(),
+    re.IGNORECASE,
+)
+
+
+def is_of_prepared(sql: bytes) -> bool:
+    """Whether a log's statement prepares, executes or drops a statement by SQL. A server logs what it runs apart."""
+    return _PREPARED.match(sql) is not None
 
 
 class Entry(NamedTuple):

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .entries import MAX_STATEMENT, PREPARING, TOO_LONG, UNREADABLE, Entry, Notes, name_of
+from .entries import MAX_STATEMENT, PREPARING, TOO_LONG, UNREADABLE, Entry, Notes, is_of_prepared, name_of
 
 ENTRY: Final = re.compile(
     rb"(?:\d{6} +\d{1,2}:\d\d:\d\d|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[.\d]*(?:Z|[-+]\d\d:\d\d)|\t)"
@@ -29,7 +29,6 @@ START: Final = re.compile(rb".{0,1000}?,? Version: (\S{1,200}).{0,1000} started 
 
 _ON: Final = re.compile(rb".*? on (\S*)(?: using .*)?", re.DOTALL)
 _USE: Final = re.compile(rb"\s*USE\s+(`(?:[^`]|``)+`|[^\s;]+)\s*+;?\s*+", re.IGNORECASE)
-_BY_SQL: Final = re.compile(rb"\s*(?:PREPARE|EXECUTE|DEALLOCATE|DROP\s+PREPARE)\b", re.IGNORECASE)
 
 MAX_CONNECTIONS: Final = 100_000
 """Of so many connections, those that were opened last, the current database is kept."""
@@ -97,7 +96,7 @@ class General:
             self._notes.skipped[TOO_LONG] += 1
             return
         sql = b"\n".join(text)
-        if _BY_SQL.match(sql):  # what they run has entries of its own
+        if is_of_prepared(sql):  # what they run has entries of its own
             self._notes.skipped[PREPARING] += 1
             return
         yield Entry(sql, self._databases.get(connection))

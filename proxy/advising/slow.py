@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from .entries import MAX_STATEMENT, PREPARING, TOO_LONG, UNREADABLE, Entry, Notes, name_of
+from .entries import MAX_STATEMENT, PREPARING, TOO_LONG, UNREADABLE, Entry, Notes, is_of_prepared, name_of
 from .general import START
 
 HEAD: Final = re.compile(rb"# (?:Time: \d|User@Host: )")
@@ -28,7 +28,6 @@ _USE: Final = re.compile(rb"use (`(?:[^`]|``)+`|[^;]+);", re.IGNORECASE)
 _ADDED: Final = re.compile(
     rb"SET (?:last_insert_id=\d+,)?(?:insert_id=\d+,)?timestamp=[\d.]+;", re.IGNORECASE
 )
-_BY_SQL: Final = re.compile(rb"\s*(?:PREPARE|EXECUTE|DEALLOCATE|DROP\s+PREPARE)\b", re.IGNORECASE)
 
 
 _DIGITS: Final = 30
@@ -97,7 +96,7 @@ class Slow:
             self._notes.skipped[TOO_LONG] += 1
             return
         sql = b"\n".join(self._text).rstrip().removesuffix(b";")
-        if _BY_SQL.match(sql):
+        if is_of_prepared(sql):
             self._notes.skipped[PREPARING] += 1
             return
         figures = self._figures
