@@ -18,14 +18,14 @@ CUT_SHORT: Final = "statements of which the server has kept only the beginning"
 PREPARING: Final = "PREPARE, EXECUTE and DEALLOCATE by SQL"
 CUT_OFF: Final = "a statement that is not finished at the end"
 
-_PREPARED: Final = re.compile(
-    rb"\s*(?:%s)\b" % "|".join(sorted(verbs_of(Kind.PREPARED) - {"DROP"}) + [r"DROP\s+PREPARE"]).encode(),
-    re.IGNORECASE,
-)
+_WORDS: Final = "|".join([*sorted(verbs_of(Kind.PREPARED) - {"DROP"}), r"DROP\s+PREPARE"])
+_PREPARED: Final = re.compile(rb"\s*(?:%s)\b" % _WORDS.encode(), re.IGNORECASE)
 
 
 def is_of_prepared(sql: bytes) -> bool:
-    """Whether a log's statement prepares, executes or drops a statement by SQL. A server logs what it runs apart."""
+    """Whether a log's statement prepares, executes or drops a statement by SQL. What a server runs by that
+    has entries of its own.
+    """
     return _PREPARED.match(sql) is not None
 
 
