@@ -278,6 +278,11 @@ _KINDS = (
         "FUNCTION {function} does not exist on the shards: a statement on sharded tables can call the servers' own functions.",
         "Call a stored function in a statement of its own.",
     ),
+    ErrorKind(
+        "lock_elsewhere", 1235, "42000",
+        "{function}() cannot be called here: all named locks are on one host, and this statement {where}.",
+        "Call it in a statement without tables, as SELECT {function}(…), before or behind this one.",
+    ),
     # Routing
     ErrorKind("syntax_error", 1064, "42000", "{reason}"),
     ErrorKind(

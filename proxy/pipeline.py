@@ -391,22 +391,26 @@ def _run_write(
         TaskWork(client).start(run_for_nothing(client, bound, update=update))
         return
     asks = bool(bound.inserted) and bound.inserted[0].asks
+    effects = plan.effects
     if len(statements) == 1 and not asks and (not bound.warnings or plan.returning):
         host, shards, sql = statements[0]
         loads = _loads(client, plan.keyspace, shards)
         if bound.inserted:
             inserted = bound.inserted[0]
             keeps = not inserted.generated
+            if effects is not None and keeps:
+                effects = effects._replace(insert_id="given")
             client.relay.run(
                 host,
                 sql,
                 id_offset=inserted.id_offset,
                 keeps_insert_id=keeps,
+                effects=effects,
                 column_metadata=plan.column_metadata,
                 shards=loads,
             )
         else:
-            client.relay.run(host, sql, column_metadata=plan.column_metadata, shards=loads)
+            client.relay.run(host, sql, effects=effects, column_metadata=plan.column_metadata, shards=loads)
         return
     if plan.returning:
         refuse_rounded(client)
@@ -423,6 +427,7 @@ def _run_write(
             plan.keyspace,
             returning=plan.returning,
             column_metadata=column_metadata,
+            effects=effects,
         )
     )
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from config.topology import Topology
 
 from .bound import BindError, Bound, NotSupported
-from .text.effects import Effects
+from .text.effects import ConnectionState, Effects
 from .text.nature import UNREAD, Nature
 from .text.statement import Access as Access
 
@@ -35,9 +35,14 @@ class Plan:
     connection it ran on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user variables …); None for
     nothing. `implicit_commit`: the server commits an open transaction before it (DDL). `nature`: what the
     statement's words tell of it.
+
+    `captures`: kinds of connection state that the way of running this variant reads back, or that the
+    variant never leaves, because it sends no expression of the client's to a server, or only within
+    statements that are planned by themselves. A statement that would leave another kind is refused.
     """
 
     kind: ClassVar[str]
+    captures: ClassVar[ConnectionState] = ConnectionState.NONE
     access: Access = Access.READ
     session_slots: tuple[str, ...] = ()
     databases: tuple[str, ...] = ()
@@ -52,6 +57,16 @@ class Plan:
     def scatter(self) -> bool:
         """Whether every binding runs on all shards; `Bound.scatter` tells of one binding."""
         return False
+
+    def leaving(self, effects: Effects) -> Plan:
+        """The plan, with those of its statement's effects that its way of running has to know of."""
+        del effects
+        return self
+
+    def at_lock_host(self, topology: Topology) -> bool:
+        """Whether the statement runs on the host of all named locks, or calls their functions nowhere."""
+        del topology
+        return True
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         """The statements for the hosts. Raises BindError; also for plans that have none (Builtin, Reject)."""
@@ -68,6 +83,7 @@ class Reject(Plan):
     """
 
     kind: ClassVar[str] = "reject"
+    captures: ClassVar[ConnectionState] = ConnectionState.ALL  # not run
     access: Access = Access.NONE
     error: str
     arguments: Mapping[str, str] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from .around import Around
 from .cache import Cache, Guarded, Leaving
 from .caching import with_caches
 from .checked import checked
+from .connection_state import with_effects
 from .enclosed import enclosed
 from .env import Env, database_of
 from .fingerprint import digest_of
@@ -526,7 +527,7 @@ def _by_rules(statement: Statement) -> Plan:
         for rule in RULES:
             plan = rule(statement)
             if plan is not None:
-                plan = _without_functions(statement, checked(statement, plan))
+                plan = with_effects(statement, _without_functions(statement, checked(statement, plan)))
                 return with_caches(statement, plan) if statement.names.schema.cached else plan
     except Refuse as refusal:
         return refused(refusal)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -100,7 +101,24 @@ def confined(statement: Statement) -> Plan | None:
     needed, commits = access(statement.source)
     if statement.source.is_word(0, "CREATE", "ALTER", "DROP") and _of_database(statement.source):
         return _database(statement, About(needed, implicit_commit=commits))
-    return plan_confined(statement, needed, implicit_commit=commits)
+    return _with_lock(statement, plan_confined(statement, needed, implicit_commit=commits))
+
+
+def _with_lock(statement: Statement, plan: Plan | None) -> Plan | None:
+    """`plan`; for a call of GET_LOCK and its kin without tables, the plan of running it on the host of all
+    named locks, where the current database need not be.
+    """
+    effects = statement.effects
+    if plan is None or effects is None or not effects.locks or effects.calls:
+        return plan
+    topology = statement.names.topology
+    if plan.at_lock_host(topology):
+        return plan
+    with suppress(Unreadable, Refuse):
+        free = query(statement) or do(statement)
+        if free is not None and free.at_lock_host(topology):
+            return free
+    return plan
 
 
 def query(statement: Statement) -> Plan | None:

@@ -83,6 +83,8 @@ def generated(effects: Effects, ok: Ok | None, literals: Values) -> bool | None:
     """Whether the insert id of a reply is one that the server made; None when only the server knows."""
     if not effects.insert_id:
         return True
+    if effects.insert_id == "given":
+        return False
     if effects.insert_id == "ask" or ok is None:
         return None
     if not ok.insert_id:

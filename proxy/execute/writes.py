@@ -33,6 +33,7 @@ from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import Bound, Inserted
 from rewriter.route.column_metadata import ColumnMetadata
+from rewriter.text.effects import Effects
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -133,10 +134,11 @@ async def run_writes(
     *,
     returning: bool = False,
     column_metadata: ColumnMetadata | None = None,
+    effects: Effects | None = None,
 ) -> None:
     """Run the statements of `bound` and answer the client. Their connections are put into `running`.
     `keyspace` is that of its table. `returning`: with the rows that they give, whose columns'
-    `column_metadata` these are.
+    `column_metadata` these are. `effects`: of the only statement; several have none that are read back.
     """
     parts = [
         Part(statement, bound.inserted[index] if bound.inserted else None)
@@ -159,6 +161,9 @@ async def run_writes(
         reached = all(work.conn is not None for work in works.values())
         if reached:  # else nothing is sent: better no write than half of one
             await asyncio.gather(*(run_host(client, work, atomic) for work in works.values()))
+            for work in works.values():
+                if effects is not None and work.conn is not None and not work.conn.closed:
+                    await drain_diagnostics(client, work.conn, effects._replace(insert_id="given"))
         failed = [part for part in parts if part.error is not None]
         if failed and atomic and reached:
             await undo(works.values())

@@ -25,7 +25,7 @@ from proxy.session.reading import charset_of, connection_of, sql_modes
 from proxy.session.state import Role, Session
 from proxy.session.tracking import Tracker, shown
 from proxy.wire.packets import Err
-from rewriter.plans import BindError, OneHost, Values
+from rewriter.plans import BindError, OneHost, Values, lock_host
 from rewriter.plans.builtins import FOR_ALL, Assignment, SetScope, SetVariables
 from rewriter.plans.characteristics import Characteristics
 from rewriter.text.effects import Effects
@@ -385,6 +385,8 @@ def _judge(client: Exchange, plan: SetVariables) -> tuple[str, str | None]:
             return plan.home.host(topology), plan.home.database
         except BindError as error:
             raise ProxyError(error.name, **error.arguments) from None
+    if plan.effects is not None and plan.effects.locks:
+        return lock_host(topology), None
     held = next(iter(client.session.transaction.held), None)
     return held or topology.default or topology.hosts[0], None
 

@@ -10,7 +10,7 @@ from typing import Final
 from proxy.backends.settings import TRACKING, TYPED_NULL
 from proxy.errors import ProxyError
 from rewriter.plan import Plan, Values
-from rewriter.route.values import LOCK_HOLDERS, NUMBERED
+from rewriter.route.values import LOCK_HOLDERS, NUMBERED, variable_of
 from rewriter.text.literals import NotPlain, parameter_integer
 
 from .state import Session
@@ -112,8 +112,9 @@ def slot(session: Session, name: str) -> bytes:
         return known(session)
     if name.startswith("?"):
         return parameter(session, name)
-    if name.startswith("@") and not name.startswith("@@"):
-        value = session.settings.values.get(name, b"NULL")
+    variable = variable_of(name)
+    if variable:
+        value = session.settings.values.get(f"@{variable}", b"NULL")
         return b"NULL" if value.startswith(TYPED_NULL) else value
     raise KeyError(name)
 

@@ -27,7 +27,6 @@ from rewriter.route.slot_filling import fill_database_facts, fill_slots
 from rewriter.route.values import Slots
 from rewriter.splice import Template
 from rewriter.text.edits import Edits
-from rewriter.text.effects import effects_of
 from rewriter.text.prefixes import behind_set_statement
 from rewriter.text.statement import PRIVILEGED, access_of
 from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable
@@ -211,6 +210,9 @@ def set_(statement: Statement) -> Plan | None:
     if all(one.constant for one in assignments):
         home = None
     reads_tables = any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens)))
+    effects = statement.effects
+    if home is not None and effects is not None and effects.locks and not (effects.calls or reads_tables):
+        home = None  # named locks are on the host of statements without tables
     if home is None and reads_tables:
         raise _unsupported("a subquery in SET", "SELECT the value first.")
     return SetVariables(
@@ -220,7 +222,7 @@ def set_(statement: Statement) -> Plan | None:
         session_slots=tuple(texts.slots.names),
         home=home,
         reads_tables=reads_tables,
-        effects=effects_of(source, flavour=flavour),
+        effects=effects,
     )
 
 

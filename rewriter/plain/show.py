@@ -37,7 +37,7 @@ from rewriter.plans.builtins import (
 from rewriter.route.context import Statement
 from rewriter.route.scope import Refuse, Unsupported
 from rewriter.splice import Template
-from rewriter.text.effects import Effects, effects_of
+from rewriter.text.effects import Effects
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.nature import nature_of
 from rewriter.text.tokens import VARIABLE, WORD, Unreadable
@@ -72,8 +72,7 @@ class _Show:
         any connection, which may not keep anything of it.
         """
         self.words.finish()
-        source = self.statement.source
-        effects = effects_of(source, flavour=self.statement.names.env.flavour) or Effects()
+        effects = self.statement.effects or Effects()
         if effects.pins or effects.unpins or effects.locks or effects.variables or effects.calls:
             raise Unsupported(
                 what="SHOW … WHERE with locks, assignments or stored functions",

@@ -29,7 +29,7 @@ from rewriter.route.slot_filling import (
 from rewriter.route.values import Slots
 from rewriter.splice import Template
 from rewriter.text.edits import Edits
-from rewriter.text.effects import Effects, defines_routine, effects_of, may_read_views
+from rewriter.text.effects import Effects, defines_routine, may_read_views
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.parse import Parser
 from rewriter.text.tokens import Source, Unreadable
@@ -73,6 +73,7 @@ class Text:
 
     def __init__(self, statement: Statement, *, parameters: bool = False) -> None:
         source = statement.source
+        self._statement = statement
         self.source = source
         self.flavour = statement.names.env.flavour
         self._spaces = statement.spaces
@@ -102,7 +103,7 @@ class Text:
         unchanged = not self.edits
         template = whole(self.source) if unchanged else self.edits.template()
         system = any(database.lower() in SYSTEM_DATABASES for database in about.databases)
-        effects = effects_of(self.source, flavour=self.flavour)
+        effects = self._statement.effects
         # MariaDB says at once what a view's functions have changed
         if not (self.flavour.tells_changes_at_once or about.tables) and may_read_views(self.source):
             effects = (effects or Effects())._replace(reads=True)

@@ -24,7 +24,6 @@ from rewriter.route.context import Statement
 from rewriter.route.scope import INFORMATION_SCHEMA, Refuse, Scope
 from rewriter.splice import Part
 from rewriter.sql.statements.forms import Kind as StatementKind
-from rewriter.text.effects import effects_of
 from rewriter.text.facts import Query, Span, TableRef
 from rewriter.text.parse import Parser
 from rewriter.text.tokens import Unreadable
@@ -157,7 +156,7 @@ def _plan(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]
         access=Access.READ,
         session_slots=tuple(text.slots.names),
         databases=tuple(dict.fromkeys(one.database for one in targets)),
-        effects=effects_of(source, flavour=statement.names.env.flavour),
+        effects=statement.effects,
         template=text.edits.template(),
         unchanged=False,
         database=_current(statement, scope),

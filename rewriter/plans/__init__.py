@@ -52,6 +52,7 @@ from rewriter.plan import Access, Choose, Plan, Reject, Values
 from rewriter.route.binding import keyspace_of
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.splice import Template
+from rewriter.text.effects import ConnectionState
 
 from .builtins import Builtin
 from .gather import Gather, Piece
@@ -96,6 +97,7 @@ __all__ = [
     "SystemViews",
     "Template",
     "Values",
+    "lock_host",
 ]
 
 
@@ -109,6 +111,7 @@ class OneHost(Plan):
     database by another name.
     """
 
+    captures: ClassVar[ConnectionState] = ConnectionState.ALL
     template: Template
     unchanged: bool = True
     database: str | None = None
@@ -116,10 +119,13 @@ class OneHost(Plan):
 
     def host(self, topology: Topology) -> Host:
         """The host to send it to. Raises BindError when there is none, or more than one."""
-        host = topology.default or next(iter(topology.hosts), None)
-        if host is None:
-            raise BindError("internal", reason="the topology has no hosts")
-        return host
+        return lock_host(topology)
+
+    def at_lock_host(self, topology: Topology) -> bool:
+        try:
+            return self.host(topology) == lock_host(topology)
+        except BindError:
+            return True  # it is refused when it is bound
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         del choose
@@ -198,7 +204,11 @@ class LoadLocal(Plan):
     """
 
     kind: ClassVar[str] = "load_local"
+    captures: ClassVar[ConnectionState] = ConnectionState.ALL
     statement: OneHost
+
+    def at_lock_host(self, topology: Topology) -> bool:
+        return self.statement.at_lock_host(topology)
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         return self.statement.bind(values, topology, choose)
@@ -211,6 +221,7 @@ class Opened(Plan):
     """
 
     kind: ClassVar[str] = "opened"
+    captures: ClassVar[ConnectionState] = ConnectionState.ALL  # its text is planned by itself
     access: Access = Access.NONE
     text: bytes
 
@@ -222,6 +233,7 @@ class MultiStatement(Plan):
     """
 
     kind: ClassVar[str] = "several"
+    captures: ClassVar[ConnectionState] = ConnectionState.ALL  # each statement is planned by itself
     access: Access = Access.NONE
     comments: bool = False
 
@@ -273,6 +285,16 @@ class Ddl(Plan):
                 for shard, (host, database) in sorted(places.items())
             )
         )
+
+
+def lock_host(topology: Topology) -> Host:
+    """The host of statements without tables, and so of all named locks: the default host, or else the first.
+    Raises BindError when there is none.
+    """
+    host = topology.default or next(iter(topology.hosts), None)
+    if host is None:
+        raise BindError("internal", reason="the topology has no hosts")
+    return host
 
 
 def _one_host(topology: Topology, locations: Sequence[tuple[str, int | None]]) -> Host:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import ClassVar
 
+from config.topology import Topology
 from rewriter.plan import Access, Plan
 from rewriter.splice import Template
+from rewriter.text.effects import ConnectionState
 
 from .characteristics import PLAIN, Characteristics, Completion
 
@@ -21,6 +23,7 @@ class Builtin(Plan):
     """What they have in common. `title`: the statement in words, as EXPLAIN ROUTE shows it."""
 
     kind: ClassVar[str] = "builtin"
+    captures: ClassVar[ConnectionState] = ConnectionState.ALL  # what evaluates expressions reads them back
     title: ClassVar[str]
     access: Access = Access.NONE
 
@@ -139,6 +142,9 @@ class SetVariables(Builtin):
     assignments: tuple[Assignment, ...]
     home: Plan | None = None
     reads_tables: bool = False
+
+    def at_lock_host(self, topology: Topology) -> bool:
+        return self.home is None or self.home.at_lock_host(topology)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -298,6 +304,9 @@ class ShowVariables(Show):
 
     title: ClassVar[str] = "show variables"
     home: Plan
+
+    def at_lock_host(self, topology: Topology) -> bool:
+        return self.home.at_lock_host(topology)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -18,6 +18,7 @@ from rewriter.route.binding import MAX_ROWS, limit_number
 from rewriter.route.binding import host as host_of
 from rewriter.route.values import Value
 from rewriter.splice import Template
+from rewriter.text.effects import ConnectionState
 
 from .join import Join
 
@@ -199,6 +200,7 @@ class Gather(Plan):
     """
 
     kind: ClassVar[str] = "gather"
+    captures: ClassVar[ConnectionState] = ConnectionState.VARIABLES
     pieces: tuple[Piece, ...]
     rest: Template
     full: Gather | None = None

@@ -6,7 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import ClassVar, Final, Literal, NamedTuple
 
@@ -20,8 +20,10 @@ from rewriter.route.routing import Key
 from rewriter.route.values import Value
 from rewriter.rows import Repeat
 from rewriter.splice import Template
+from rewriter.text.effects import ConnectionState, Effects
 from rewriter.text.literals import NotPlain
 
+from .sharded import assigned_by_several
 from .unchanged import Stays, same_text
 
 _VALUES: Final = re.compile(rb"VALUES?\s*$", re.IGNORECASE)
@@ -111,6 +113,7 @@ class Insert(Plan):
     """
 
     kind: ClassVar[str] = "insert"
+    captures: ClassVar[ConnectionState] = ConnectionState.VARIABLES
     access: Access = Access.WRITE
     keyspace: str
     table: str
@@ -133,11 +136,14 @@ class Insert(Plan):
     by_id: RowById | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        odd = self.timed or self.dated or self.strict is not None or self.same or self.stays
+        odd = self.timed or self.dated or self.strict is not None or self.same or self.stays or self.effects
         alone = self.rows[0] if len(self.rows) == 1 and self.repeat is None and not odd else None
         parts = () if alone is None else (*self.before.parts, *alone.template.parts, *self.behind.parts)
         object.__setattr__(self, "short", None if alone is None else Template(parts))
         object.__setattr__(self, "by_id", None if alone is None else _by_id(alone.hints, self.type))
+
+    def leaving(self, effects: Effects) -> Insert:
+        return replace(self, effects=effects.of_one_shard()) if effects.variables else self
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -244,6 +250,8 @@ class Insert(Plan):
             by_shard.setdefault(shard, []).append(_Placed(number, row, view, local))
         for one in self.stays:
             one.check(values, list(by_shard), keyspace)
+        if len(by_shard) > 1 and self.effects is not None:
+            raise assigned_by_several("this INSERT", "Insert the rows of one shard at a time, or use SET.")
         alone = sum(map(len, by_shard.values())) == 1
         statements, inserted = [], []
         for shard in sorted(by_shard):

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from rewriter.plan import Access, Plan, Values
 from rewriter.splice import Template
+from rewriter.text.effects import ConnectionState
 
 from .rowkeys import RowKey
 
@@ -40,6 +41,7 @@ class ReadThenWrite(Plan):
     """
 
     kind: ClassVar[str] = "read_write"
+    captures: ClassVar[ConnectionState] = ConnectionState.ALL  # each statement is planned by itself
     access: Access = Access.WRITE
     select: Template
     writes: Writes

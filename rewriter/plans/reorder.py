@@ -15,6 +15,7 @@ from config.schema import Table, quote
 from rewriter.bound import BindError
 from rewriter.plan import Access, Plan, Values
 from rewriter.route.values import Value
+from rewriter.text.effects import ConnectionState
 from rewriter.text.literals import NotPlain, quoted_integer
 
 _NULL: Final = re.compile(rb"NULL\Z|CAST\(NULL AS ")
@@ -126,6 +127,7 @@ class Reorder(Plan):
     """CALL of an orderable mapping's procedure. `arguments`: None stands for a NULL."""
 
     kind: ClassVar[str] = "reorder"
+    captures: ClassVar[ConnectionState] = ConnectionState.ALL  # servers get its arguments as numbers
     access: Access = Access.WRITE
     keyspace: str
     table: str

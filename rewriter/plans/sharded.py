@@ -6,7 +6,7 @@ They are listed, with all the others, in plans/__init__.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar, Final, NamedTuple
 
@@ -41,6 +41,7 @@ from rewriter.route.id_lists import Bits, Most, Texts, texts_by_host
 from rewriter.route.routing import Placed
 from rewriter.route.values import Value
 from rewriter.splice import Template
+from rewriter.text.effects import ConnectionState, Effects
 from rewriter.text.literals import NotPlain
 
 from .gather import Gather
@@ -204,6 +205,12 @@ class Sharded(Plan):
         columns = self.routing.columns([shard], placed, values, keyspace)
         sql = self.template.render(values + tuple([column[0] for column in columns]))
         return HostStatement(host_of(keyspace, shard), (shard,), sql)
+
+
+def assigned_by_several(what: str, alternative: str) -> BindError:
+    """The error that a statement which assigns user variables would run on several shards."""
+    reason = "each shard would assign the user variable by itself"
+    return NotSupported(what=what, reason=reason, alternative=alternative)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -430,6 +437,7 @@ class ShardWrite(Sharded):
     """
 
     kind: ClassVar[str] = "write"
+    captures: ClassVar[ConnectionState] = ConnectionState.VARIABLES
     access: Access = Access.WRITE
     verb: str
     scattered: Reject | None = None
@@ -438,6 +446,11 @@ class ShardWrite(Sharded):
     returning: bool = False
     same: tuple[Same, ...] = ()
     stays: tuple[Stays, ...] = ()
+
+    def leaving(self, effects: Effects) -> ShardWrite:
+        if not effects.variables:
+            return self
+        return replace(self, effects=effects.of_one_shard(), point=None)
 
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool

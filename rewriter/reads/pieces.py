@@ -25,7 +25,7 @@ from rewriter.route.values import slot_at
 from rewriter.splice import Part, Template
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits
-from rewriter.text.effects import Effects, effects_of
+from rewriter.text.effects import Effects
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.locking import lock_of, locks
 from rewriter.text.tokens import WORD
@@ -122,7 +122,7 @@ class _Gathering:
         self.splicer = Splicer(statement, scope)
         self.conditions = self.splicer.conditions
         self.narrowing = self.splicer.narrowing
-        self.effects = effects_of(self.source, flavour=statement.names.env.flavour)
+        self.effects = statement.effects
         self.text = Text(statement, parameters=True)
         for block in self.blocks:
             for span in _conditions(block):

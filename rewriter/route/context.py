@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from config.layout import Layout
 from config.schema import Table
@@ -11,6 +12,7 @@ from rewriter.plan import Reject
 from rewriter.sql.statements.forms import StatementForm
 from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits
+from rewriter.text.effects import Effects, effects_of
 from rewriter.text.facts import Block, Span, TableRef
 from rewriter.text.tokens import Source
 from rewriter.tree.second import SecondReader
@@ -44,6 +46,7 @@ class Statement:
     guards: set[int] = field(default_factory=set)
     second: SecondReader = field(init=False)
     form: StatementForm = field(init=False)
+    _effects: Effects | Literal["unread"] | None = field(init=False, default="unread")
 
     def __post_init__(self) -> None:
         self.form = form_of(self.source)
@@ -54,6 +57,13 @@ class Statement:
         found = Statement(self.source, self.names, True, self.guards)
         found.second = self.second
         return found
+
+    @property
+    def effects(self) -> Effects | None:
+        """The effects of the statement, read off its tokens once; None when it has none."""
+        if self._effects == "unread":
+            self._effects = effects_of(self.source, flavour=self.names.env.flavour)
+        return self._effects
 
     def guard(self, span: Span) -> None:
         """The plan depends on the literals in `span`."""

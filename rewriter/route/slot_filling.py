@@ -18,7 +18,7 @@ from rewriter.text.natives import own_calls
 from rewriter.text.tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
 
 from .scope import Refuse
-from .values import LOCK_HOLDERS, NUMBERED, SLOT_TYPES, TYPED_BY, Slots, slot_at
+from .values import LOCK_HOLDERS, NUMBERED, SLOT_TYPES, TYPED_BY, Slots, slot_at, variable_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def fill_slots(
     at = 0
     while at < len(tokens):
         found = slot_at(source, at)
-        if found is not None and found[0][0] == "@" and found[0][1:2] != "@" and not variables:
+        if found is not None and not variables and variable_of(found[0]):
             if known:
                 slots.index(found[0])
             found = None

@@ -245,13 +245,27 @@ class Slots:
         return self._first + len(self.names)
 
 
+def variable_slot(name: str) -> str:
+    """The slot of a user variable: "@name"; "@`" in front of a name that begins with "@" or "`", which is
+    not to be taken for a system variable's.
+    """
+    return ("@`" if name[:1] in ("@", "`") else "@") + name
+
+
+def variable_of(slot: str) -> str:
+    """The user variable's name, in lower case; "" when the slot is something else."""
+    if slot[:2] == "@`":
+        return slot[2:]
+    return slot[1:] if slot[:1] == "@" and slot[1:2] != "@" else ""
+
+
 def slot_at(source: Source, at: int) -> tuple[str, int] | None:
     """The session value that the tokens at `at` stand for: its slot and where it ends; None if it is none."""
     token = source.at(at)
     if at in source.marks:
         return f"?{'L' if _of_limit(source, at) else ''}{source.marks[at]}", at + 1
     if token.kind == VARIABLE:
-        return None if source.is_op(at + 1, ":=") or not token.text else ("@" + token.text, at + 1)
+        return None if source.is_op(at + 1, ":=") or not token.text else (variable_slot(token.text), at + 1)
     if token.kind == "system":
         name = SLOT_VARIABLES.get(token.text)
         return None if name is None else (name, at + 1)

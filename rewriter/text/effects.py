@@ -1,11 +1,13 @@
-"""What a statement leaves behind on the connection that ran it, besides its rows: read off its words.
+"""State that a statement leaves on the connection that runs it, besides its rows: read off its tokens.
 
-The executor asks for it while the connection is still the session's, so that it can be told, and put on
-another connection, later. Only statements that are not for shards can have such effects.
+The executor reads the state back while the connection still belongs to the session, and puts it on another
+connection later. A plan says which kinds of state its way of running reads back (`Plan.captures`);
+`rewriter/connection_state.py` refuses a statement that would leave more.
 """
 
 from __future__ import annotations
 
+from enum import Flag, auto
 from typing import Final, NamedTuple
 
 from config.flavour import Flavour
@@ -21,11 +23,25 @@ Pin = tuple[str, str | int]
 session ends."""
 
 
+class ConnectionState(Flag):
+    """Kinds of state that a statement may leave on a connection, where the next session would find it."""
+
+    NONE = 0
+    VARIABLES = auto()
+    """User variables that the statement assigns."""
+    LOCKS = auto()
+    """Named locks: the statement calls GET_LOCK or one of its counterparts."""
+    PINS = auto()
+    """Temporary tables, table locks, handlers, SQL-level prepared statements, XA."""
+    ALL = VARIABLES | LOCKS | PINS
+
+
 class Effects(NamedTuple):
     """`pins` and `unpins`: what begins and ends to keep the session on the connection; an unpin without a
     name ends all of its kind. `variables`: user variables that it may assign. `routine`: it may assign any.
     `found_rows`: how FOUND_ROWS() is known (see found_rows.py). `insert_id`: "compare": the reply's insert id
-    is the server's own, unless it is the value of one of the literals; "ask": only the server knows.
+    is the server's own, unless it is the value of one of the literals; "ask": only the server knows; "given":
+    the client gave it, so LAST_INSERT_ID() stays.
     `database`: the one that is dropped, or "*" when one's defaults change: connections choose theirs anew.
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
     `defines`: it changes which triggers, functions, procedures or views there are. `locks`: it takes, ends or
@@ -51,6 +67,22 @@ class Effects(NamedTuple):
     reads: bool = False
     changed: bool = False
 
+    @property
+    def state(self) -> ConnectionState:
+        """The kinds of state that another session must not find on the connection."""
+        found = ConnectionState.NONE
+        if self.variables:
+            found |= ConnectionState.VARIABLES
+        if self.locks:
+            found |= ConnectionState.LOCKS
+        if any(kind != "lock" for kind, _ in self.pins):
+            found |= ConnectionState.PINS
+        return found
+
+    def of_one_shard(self) -> Effects | None:
+        """The effects that are read back behind a write on one shard. The OK packet tells the rest."""
+        return Effects(variables=self.variables) if self.variables else None
+
 
 _VERBS: Final = """
     ALTER ANALYZE BACKUP BINLOG CACHE CHANGE CHECK CHECKSUM CLONE COMMIT CREATE DEALLOCATE DELETE DESC
@@ -65,7 +97,8 @@ _PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "TRUE", "FALSE"})
 _READING: Final = frozenset(
     {"SELECT", "WITH", "TABLE", "VALUES", "SHOW", "CHECKSUM", "HANDLER", "EXPLAIN", ""}
 )
-_LOCKING: Final = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_FREE_LOCK", "IS_USED_LOCK"})
+LOCKING: Final = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_FREE_LOCK", "IS_USED_LOCK"})
+"""The functions of named locks."""
 
 
 def effects_of(source: Source, *, flavour: Flavour) -> Effects | None:
@@ -86,7 +119,7 @@ def effects_of(source: Source, *, flavour: Flavour) -> Effects | None:
             found_rows_of(source, verb, flavour=flavour),
             _insert_id(source, verb),
             keeps_row_count=verb == "GET",
-            locks=any(_calls(source, at, _LOCKING) for at in range(len(source.tokens))),
+            locks=any(_calls(source, at, LOCKING) for at in range(len(source.tokens))),
             calls=_called(source, flavour=flavour),
         )
     return found if found != _NONE else None

@@ -174,7 +174,7 @@ def _scattered(statement: Statement, found: Change, routing: Routing, *, togethe
     if found.block.limit is not None:
         reason = "LIMIT counts the rows of one shard"
         return not_yet(f"{found.verb} with LIMIT", reason, "Name the IDs.")
-    if any(token.text == ":=" for token in statement.source.tokens):
+    if statement.effects is not None and statement.effects.variables:
         reason = "each shard would assign the user variable by itself"
         return not_yet(f"this {found.verb}", reason, "Name one ID.")
     return None
