@@ -16,7 +16,6 @@ from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
 from proxy.peers import of_all
 from proxy.session.outcome import RESULT_SET, Outcome
-from proxy.session.state import Role
 from proxy.wire.charsets import bytes_of, codec_of
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
 from proxy.wire.packets import eof_packet, frame
@@ -167,7 +166,7 @@ async def _proxy_sessions(client: Exchange, plan: Listing, values: Values) -> No
         text_column("Waits_for"),
     ]
     user = client.session.user
-    admin = user.role >= Role.ADMIN
+    admin = user.sees_others
     own = await sessions(client.services, user.name, admin=admin)
     parts = await of_all(client.services.peers, "sessions", own, user=user.name, admin=admin)
     found = [row for part in parts for row in part]

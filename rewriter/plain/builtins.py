@@ -8,6 +8,7 @@ from typing import Final
 from config.flavour import Flavour
 from rewriter.plan import Access, Plan
 from rewriter.plans.builtins import (
+    FOR_ALL,
     Assignment,
     Begin,
     Commit,
@@ -21,6 +22,7 @@ from rewriter.plans.builtins import (
     Use,
 )
 from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
+from rewriter.route.beyond import EVERY_DATABASE
 from rewriter.route.context import Statement
 from rewriter.route.scope import INFORMATION_SCHEMA, Refuse, Unsupported
 from rewriter.route.slot_filling import fill_database_facts, fill_slots
@@ -208,6 +210,8 @@ def set_(statement: Statement) -> Plan | None:
         assignments = _assignments(words, texts)
     words.finish()
     flavour = statement.names.env.flavour
+    if any(_for_admins(one, flavour) or one.scope in FOR_ALL for one in assignments):
+        databases = (*databases, EVERY_DATABASE)
     if all(one.constant for one in assignments):
         home = None
     reads_tables = any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens)))

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from rewriter.plan import Access, Plan
+from rewriter.route.beyond import EVERY_DATABASE
 from rewriter.splice import Template
 
 from .characteristics import PLAIN, Characteristics, Completion
@@ -237,9 +238,10 @@ class ShowTopology(Listing):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShowPools(Listing):
-    """SHOW POOLS."""
+    """SHOW POOLS: hosts have the load of all databases on them."""
 
     title: ClassVar[str] = "show pools"
+    databases: tuple[str, ...] = (EVERY_DATABASE,)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -279,9 +281,10 @@ class ShowProxyTransactions(Listing):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShowProxyCaches(Listing):
-    """SHOW PROXY CACHES."""
+    """SHOW PROXY CACHES: a cache may hold rows of any database."""
 
     title: ClassVar[str] = "show proxy caches"
+    databases: tuple[str, ...] = (EVERY_DATABASE,)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
