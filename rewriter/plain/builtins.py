@@ -157,16 +157,29 @@ def use(statement: Statement) -> Plan | None:
 
 
 def kill(statement: Statement) -> Plan | None:
-    """KILL [CONNECTION | QUERY] id. Raises Unreadable."""
+    """KILL [HARD | SOFT] [CONNECTION | QUERY] id. Raises Unreadable and Refuse."""
     words = Words(statement.source)
     if not words.take("KILL"):
         return None
+    flavour = statement.names.env.flavour
+    if flavour.kills_by_user and not words.take("HARD"):
+        words.take("SOFT")
     query = words.take("QUERY")
     if not query:
         words.take("CONNECTION")
+    if statement.source.is_word(words.at, *_KILLED_BY) and words.at + 1 < len(statement.source.tokens):
+        if not flavour.kills_by_user:
+            raise Unreadable("expected the id of a session")
+        raise _unsupported(
+            f"KILL {statement.source.at(words.at).text}",
+            "SHOW PROCESSLIST, then KILL each session by its Id.",
+        )
     texts = Texts(statement)
     target = texts.template(words.at, len(statement.source.tokens))
     return Kill(id=target, query=query, session_slots=tuple(texts.slots.names))
+
+
+_KILLED_BY: Final = ("USER", "ID", "HARD", "SOFT")
 
 
 class Texts:

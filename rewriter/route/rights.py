@@ -75,9 +75,7 @@ _TELLING_VARIABLES: Final = (
 )
 _WRITING: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
 _OF_SESSION: Final = frozenset({"COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "USE", "KILL", "UNLOCK"})
-_READS: Final = frozenset(
-    {"DO", "HELP", "CHECKSUM", "HANDLER", "LOCK", "GET", "EXECUTE", "DEALLOCATE", "PREPARE"}
-)
+_READS: Final = frozenset({"DO", "HELP", "CHECKSUM", "HANDLER", "GET", "EXECUTE", "DEALLOCATE", "PREPARE"})
 _SHOWN: Final = frozenset(
     {
         "DATABASES",
@@ -265,6 +263,8 @@ def _kind(source: Source, first: int) -> tuple[Access, int]:
         return (Access.READ if first == 0 and _prepared(source) >= 0 else Access.ADMIN), first
     if verb in ("LOCK", "UNLOCK") and not source.is_word(first + 1, "TABLE", "TABLES"):
         return Access.ADMIN, first  # INSTANCE
+    if verb == "LOCK":
+        return Access.WRITE, first  # READ, too: others cannot write meanwhile
     if verb in _READS:
         return Access.READ, first
     if verb == "LOAD":
@@ -456,14 +456,10 @@ def _told(source: Source, first: int) -> Access:
         text = token.text
         if text == "OUTFILE" or (text == "DUMPFILE" and source.is_word(at - 1, "INTO")):
             return Access.ADMIN
-        if (text == "SHARE" and source.is_word(at - 1, "FOR")) or (
-            text == "VALUE" and source.is_word(at - 1, "NEXT") and source.is_word(at + 1, "FOR")
-        ):
-            needed = Access.WRITE
-        elif text in _WRITING and not helps:
-            if text in ("UPDATE", "DELETE") or not source.is_op(at + 1, "("):
-                needed = Access.WRITE
-        elif text == "WRITE" and source.is_word(0, "LOCK"):
+        locks = text == "SHARE" and source.is_word(at - 1, "FOR", "IN")
+        draws = text == "VALUE" and source.is_word(at - 1, "NEXT") and source.is_word(at + 1, "FOR")
+        function = text in ("INSERT", "REPLACE") and source.is_op(at + 1, "(")
+        if locks or draws or (text in _WRITING and not helps and not function):
             needed = Access.WRITE
     return needed
 
