@@ -41,6 +41,8 @@ class Flavour:
     """Stored functions may be called like POINT(…), but for as many arguments as that takes."""
     changes_behind_with: bool
     """An UPDATE or DELETE may follow WITH."""
+    kills_by_user: bool
+    """KILL takes HARD and SOFT, the name of a user, and the id of a query."""
     labels_keep_spaces: bool
     """Under IGNORE_SPACE names of result columns go on with the spaces behind a word."""
 
@@ -187,6 +189,7 @@ MARIADB: Final = Flavour(
     explains_for_schema=False,
     natives_by_arguments=True,
     changes_behind_with=False,
+    kills_by_user=True,
     labels_keep_spaces=False,
     hex_is_text=True,
     unions_lose_columns=True,
@@ -261,6 +264,7 @@ MYSQL: Final = Flavour(
     explains_for_schema=True,
     natives_by_arguments=False,
     changes_behind_with=True,
+    kills_by_user=False,
     labels_keep_spaces=True,
     hex_is_text=False,
     unions_lose_columns=False,

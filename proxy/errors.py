@@ -269,9 +269,14 @@ _KINDS = (
         "Ask for the role '{needed}'.",
     ),
     ErrorKind(
+        "list_denied", 1227, "42000",
+        "Access denied for user '{user}'@'%': {statement} reaches more than the databases in the user's list.",
+        "Ask for a user without a list of databases.",
+    ),
+    ErrorKind(
         "routine_denied", 1370, "42000",
-        "execute command denied to user '{user}'@'%' for routine '{routine}': the user is confined to databases, and what the routine reads cannot be seen.",
-        "Use the tables themselves, or have the user's statements run under an account of its own (backends.accounts).",
+        "execute command denied to user '{user}'@'%' for {what}: the user is confined to databases, and shardgate does not see what it does.",
+        "Use the tables themselves, write a prepared text out, or have the user's statements run under an account of its own (backends.accounts).",
     ),
     ErrorKind(
         "function_not_on_shards", 1305, "42000",

@@ -15,9 +15,10 @@ from .plan import Access, Plan, Reject
 from .plans import LoadLocal, OneHost, Reorder, SystemViews
 from .plans.builtins import ExplainRoute, SetVariables, ShowVariables
 from .plans.cached import FlushCache
+from .route.beyond import EVERY_DATABASE
 from .route.context import Statement, not_yet
 from .route.reachable import functions
-from .route.rights import EVERY_DATABASE, Rights, readings, rights_of
+from .route.rights import Rights, readings, rights_of
 from .route.scope import INFORMATION_SCHEMA
 from .text.calls import hidden_call, sequences
 from .text.prefixes import behind_explain, behind_set_statement, is_explain
@@ -33,7 +34,9 @@ def checked(statement: Statement, plan: Plan) -> Plan:
         return overlooked
     rights = rights_of(statement)
     if isinstance(plan, FlushCache):
-        rights = rights._replace(access=plan.access)  # of who may write the table, unlike another FLUSH
+        # of who may write the table, unlike another FLUSH
+        databases = tuple(one for one in rights.databases if one != EVERY_DATABASE)
+        rights = rights._replace(access=plan.access, databases=databases)
     if isinstance(plan, Reorder):
         rights = rights._replace(unseen="")  # the procedure is the proxy's own, and on one table
     rights |= _of_who_asks(statement, plan)

@@ -30,11 +30,11 @@ class Plan:
     (lower case); system variables as `@@last_insert_id`. Values are SQL literals; `databases`: the logical
     (or physical, or unknown) databases that the statement names or implies, for the user's list of allowed
     ones. `reserved`: the system databases among them: `access` is then ADMIN, and `listed_access` is for
-    users whose list names them all. `unseen`: the routine that the statement runs, which the rewriter does
-    not see: nothing for users with a list; "" for none. `effects`: what the statement leaves behind on the
-    connection it ran on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user variables …); None for
-    nothing. `implicit_commit`: the server commits an open transaction before it (DDL). `nature`: what the
-    statement's words tell of it.
+    users whose list names them all. `unseen`: in words, the routine or text that the statement has a server
+    run and the rewriter does not judge: nothing for users with a list; "" for none. `effects`: what the
+    statement leaves behind on the connection it ran on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user
+    variables …); None for nothing. `implicit_commit`: the server commits an open transaction before it (DDL).
+    `nature`: what the statement's words tell of it.
 
     `captures`: kinds of connection state that the way of running this variant reads back, or that the
     variant never leaves, because it sends no expression of the client's to a server, or only within

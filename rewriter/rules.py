@@ -230,6 +230,9 @@ def admin(statement: Statement) -> Plan | None:
         return _elsewhere(statement, about) or Text(statement).plan(Place(), anywhere)
     if verb in ("CREATE", "ALTER", "DROP") and _of_database(source):
         return _database(statement, about)
+    if verb == "GET" and any(source.is_word(at, "DIAGNOSTICS") for at in (1, 2)):
+        reason = "they are of the connection that ran the statement before"
+        return not_yet("GET DIAGNOSTICS", reason, "Use SHOW WARNINGS.")
     if verb in _KNOWN:
         found = _elsewhere(statement, about)
         found = found or plan_nowhere(statement, about)

@@ -24,6 +24,7 @@ from proxy.session.transaction import Spot
 from rewriter.plan import Access
 from rewriter.plans import Bound, HostStatement, MultiStatement, OneHost, Opened, Physical, Plan
 from rewriter.plans.builtins import Begin, Commit, Rollback, SetVariables, ShowDiagnostics
+from rewriter.route.beyond import EVERY_DATABASE
 
 if TYPE_CHECKING:
     from proxy.session.state import Session, User
@@ -114,11 +115,10 @@ def check_role(asked: Planned) -> Verdict:
     needed = plan.listed_access if plan.reserved and user.role < Access.ADMIN else plan.access
     if needed <= user.role:
         return PROCEED
-    words = asked.sql.split(None, 1)
     return Refuse(
         ProxyError(
             "role_denied",
-            statement=words[0].decode("latin-1").upper()[:20] if words else "",
+            statement=_verb(asked.sql),
             user=user.name,
             role=user.role.name.lower(),
             needed=Access(needed).name.lower(),
@@ -131,7 +131,15 @@ def check_databases(asked: Planned) -> Verdict:
     user = asked.session.user
     if user.databases is None:
         return PROCEED
+    if EVERY_DATABASE in asked.plan.databases:
+        return Refuse(ProxyError("list_denied", user=user.name, statement=_verb(asked.sql)))
     return _listed(user, (one for one in asked.plan.databases if one not in user.databases))
+
+
+def _verb(sql: bytes) -> str:
+    """The first word of a statement, for an error's text."""
+    words = sql.split(None, 1)
+    return words[0].decode("latin-1").upper()[:20] if words else ""
 
 
 def _listed(user: User, missing: Iterable[str]) -> Verdict:
@@ -142,13 +150,13 @@ def _listed(user: User, missing: Iterable[str]) -> Verdict:
 
 
 def check_unseen(asked: Planned) -> Verdict:
-    """Routines, whose databases nobody sees, for those with a list; unless an account of their own holds
-    them.
+    """Routines, bodies and texts that the proxy does not judge, for users with a list: only under an account
+    of their own, which keeps them to their databases.
     """
     user, unseen = asked.session.user, asked.plan.unseen
     if user.databases is None or not unseen or user.account:
         return PROCEED
-    return Refuse(ProxyError("routine_denied", user=user.name, routine=unseen))
+    return Refuse(ProxyError("routine_denied", user=user.name, what=unseen))
 
 
 def check_lost(asked: Planned) -> Verdict:

@@ -5,11 +5,11 @@ on. Statements under way end as they began.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
-from config.settings import User
+from config.settings import User as Configured
 from proxy.errors import ProxyError
 from proxy.wire.auth import Credential, Form
 from proxy.wire.server_auth import Authority, Decoys
@@ -17,11 +17,12 @@ from proxy.wire.server_auth import Authority, Decoys
 if TYPE_CHECKING:
     from proxy.engine.clients import Connected
     from proxy.engine.services import Services
+    from proxy.session.state import User
 
 log = structlog.get_logger("session")
 
 
-def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> None:
+def set_users(authority: Authority, users: Sequence[Configured], secret: bytes) -> None:
     """Let these users log in. `secret` is for what is made up for unknown names."""
     credentials: dict[str, Credential] = {}
     for user in users:
@@ -38,7 +39,9 @@ def set_users(authority: Authority, users: Sequence[User], secret: bytes) -> Non
 def follow_users(services: Services) -> None:
     """Give every session the rights that its user has now, and end those that cannot have them: of users that
     are no more, and those that keep a server's connection (a transaction, a lock, a temporary table) with the
-    rights of before, where the servers' account for the user is another now.
+    rights of before, where the servers' account for the user is another now. The same where rights are
+    narrower and the session keeps a prepared text or an open handler: EXECUTE and HANDLER … READ name no
+    database.
     """
     for client in list(services.clients.sessions.values()):
         session = client.session
@@ -59,9 +62,34 @@ def follow_users(services: Services) -> None:
             )
             _say(client, "its user's rights were changed while it had a transaction, lock or temporary table")
             client.end_soon()
+        elif _narrows(session.user, user) and _keeps_judged_text(client):
+            log.warning(
+                "session ended: its rights were narrowed, and it had a text judged by those of before",
+                client=session.id,
+                user=user.name,
+                transaction_rolled_back=session.transaction.open,
+            )
+            _say(client, "its user's rights were narrowed while it had a prepared statement or open handler")
+            client.end_soon()
         if session.transaction_mode == session.user.transaction_mode:
             session.transaction_mode = user.transaction_mode
         session.become(user)
+
+
+def _narrows(before: User, now: User) -> bool:
+    """Whether a user may do less than before."""
+    if now.role < before.role:
+        return True
+    return now.databases is not None and (before.databases is None or not before.databases <= now.databases)
+
+
+_JUDGED_BEFORE: Final = frozenset({"prepare", "handler", "routine"})
+"""Kinds of pins that stand for text or tables judged when they were opened: EXECUTE names no database."""
+
+
+def _keeps_judged_text(client: Connected) -> bool:
+    pins = client.session.transaction.pins
+    return any(kind in _JUDGED_BEFORE for kept in pins.values() for kind, _ in kept)
 
 
 def _say(client: Connected, reason: str) -> None:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Final
 from config.xa import FORMAT_ID, BranchName
 from proxy.engine.task import TaskWork
 from proxy.peers import of_all
-from proxy.session.state import Role
 from proxy.wire.resultset import integer_column, text_column
 from proxy.xa.decisions import Undecided
 from rewriter.plans import Values
@@ -49,7 +48,7 @@ def proxy_transactions(client: Exchange, plan: Listing, values: Values) -> None:
 
 async def _proxy_transactions(client: Exchange, plan: Listing, values: Values) -> None:
     services, user = client.services, client.session.user
-    admin = user.role >= Role.ADMIN
+    admin = user.sees_others
     own = transactions(services, user.name, admin=admin)
     parts = await of_all(services.peers, "transactions", own, user=user.name, admin=admin)
     found = [row for part in parts for row in part]

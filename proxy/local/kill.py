@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from proxy.engine.task import TaskWork
 from proxy.engine.work import Leaving
 from proxy.errors import ProxyError
-from proxy.session.state import Role
 from rewriter.plans import Values
 from rewriter.plans.builtins import Kill
 
@@ -36,7 +35,7 @@ def kill(client: Exchange, id: int, *, query_only: bool) -> None:
             raise ProxyError("killed")
         client.leaving = Leaving.NOW
         raise ProxyError("connection_killed")
-    outcome = end(services, id, user.name, admin=user.role >= Role.ADMIN, query_only=query_only)
+    outcome = end(services, id, user.name, admin=user.sees_others, query_only=query_only)
     if outcome:
         raise ProxyError(outcome, id=id)
     client.reply_ok()
@@ -45,7 +44,7 @@ def kill(client: Exchange, id: int, *, query_only: bool) -> None:
 async def _kill_elsewhere(client: Exchange, peers: Peers, id: int, query_only: bool) -> None:
     """The session belongs to another worker process."""
     user = client.session.user
-    admin = user.role >= Role.ADMIN
+    admin = user.sees_others
     outcome = await peers.ask(id >> 24, "kill", id=id, user=user.name, admin=admin, query_only=query_only)
     if outcome:
         raise ProxyError(str(outcome), id=id)

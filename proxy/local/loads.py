@@ -27,7 +27,7 @@ from rewriter.plans import Values
 from rewriter.plans.builtins import Listing
 
 from .rows import like_pattern, like_text
-from .show import LongAnswer, answer_rows, liked
+from .show import LongAnswer, SeenPlaces, answer_rows, liked
 
 if TYPE_CHECKING:
     from config.topology import Keyspace
@@ -116,11 +116,11 @@ async def _shards(client: Exchange, plan: Listing, values: Values) -> None:
         *_LOAD,
         *_TOTALS,
     ]
-    answer = LongAnswer(client, columns)
+    answer, places = LongAnswer(client, columns), SeenPlaces(client)
     for keyspace in client.snapshot.topology.keyspaces.values():
         mine = by_shard[keyspace.name]
         usually = usual(mine.values())
-        shards = keyspace.all_shards
+        shards = [one for one in keyspace.all_shards if places.has(keyspace.name, one, one)]
         for at in range(0, len(shards), _AT_ONCE):
             rows = [
                 _shard(keyspace, one, mine.get(one, NOTHING), usually) for one in shards[at : at + _AT_ONCE]
@@ -147,11 +147,13 @@ def hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
 async def _hot_shards(client: Exchange, plan: Listing, values: Values) -> None:
     seen = together(await of_all(client.services.peers, "shards_now", await shards_seen(client.services)))
     found: list[tuple[tuple[object, ...], list[object]]] = []
-    by_shard = await seen_of(client.snapshot.topology, seen)
+    by_shard, places = await seen_of(client.snapshot.topology, seen), SeenPlaces(client)
     for keyspace in client.snapshot.topology.keyspaces.values():
         mine = by_shard[keyspace.name]
         usually = usual(mine.values())
         for shard, one in mine.items():
+            if not places.has(keyspace.name, shard, shard):
+                continue
             placed = keyspace.range_of(shard)
             assert placed is not None
             row: list[object] = [keyspace.name, shard, keyspace.database_of(shard).decode(), placed.master]

@@ -84,7 +84,7 @@ def _state(work: Work | None, waits_for: str | None) -> str:
 async def all_processes(client: Exchange) -> list[Process]:
     """The sessions of all worker processes."""
     user = client.session.user
-    admin = user.role >= Role.ADMIN
+    admin = user.sees_others
     own = processes(client.services, user.name, admin=admin)
     parts = await of_all(client.services.peers, "processes", own, user=user.name, admin=admin)
     return sorted((one for part in parts for one in part), key=lambda one: int(one["id"]))
@@ -145,12 +145,12 @@ def grants(client: Exchange, plan: ShowGrants, values: Values) -> None:
     """SHOW GRANTS: what the settings allow the user, in MySQL's words. Others' are for admins to see."""
     me = client.session.user
     user = me if plan.user is None else client.services.clients.users.get(plan.user)
-    if user is None and me.role >= Role.ADMIN:
+    if user is None and me.sees_others:
         topology = client.snapshot.topology
         host = topology.default or topology.hosts[0]
         client.relay.run(host, client.sql, nature=plan.nature)  # an account of the servers
         return
-    if user is None or (user.name != me.name and me.role < Role.ADMIN):
+    if user is None or (user.name != me.name and not me.sees_others):
         raise ProxyError("no_grant", user=str(plan.user))
     rows = [encode_row([line]) for line in _grants(user)]
     number = client.services.collations.of_results(client.session.settings)

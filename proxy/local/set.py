@@ -22,7 +22,7 @@ from proxy.engine.transactions import commit_then, xa_host
 from proxy.errors import ProxyError, in_parts
 from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.reading import charset_of, connection_of, sql_modes
-from proxy.session.state import Role, Session
+from proxy.session.state import Session
 from proxy.session.tracking import Tracker, shown
 from proxy.wire.packets import Err
 from rewriter.plans import BindError, OneHost, Values, lock_host
@@ -433,7 +433,7 @@ def _statement(
 def _check(session: Session, assignment: Assignment, values: Values) -> None:
     """Raise ProxyError for what the session may not set, wherever in the list it stands."""
     scope, name = assignment.scope, assignment.name
-    if scope in FOR_ALL and session.user.role < Role.ADMIN:
+    if scope in FOR_ALL and not session.user.sees_others:
         raise ProxyError("global_variable")
     if scope in FOR_ALL and name in OWN:
         raise ProxyError("session_variable", variable=name)

@@ -16,7 +16,6 @@ from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
 from proxy.peers import of_all
 from proxy.session.outcome import RESULT_SET, Outcome
-from proxy.session.state import Role
 from proxy.wire.charsets import bytes_of, codec_of
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
 from proxy.wire.packets import eof_packet, frame
@@ -98,6 +97,34 @@ def empty(client: Exchange, plan: Empty, values: Values) -> None:
     client.reply_ok()
 
 
+class SeenPlaces:
+    """The keyspaces and shards that a user may hear of: those of the databases in the user's list."""
+
+    def __init__(self, client: Exchange) -> None:
+        schema, topology = client.snapshot.schema, client.snapshot.topology
+        listed = client.session.user.databases
+        self.all = listed is None
+        self.keyspaces: set[str] = set()
+        self._shards: set[tuple[str, int]] = set()
+        for name in listed or ():
+            logical, place = schema.databases.get(name), topology.physical(name.encode())
+            if logical is not None:
+                found = (logical.keyspace, logical.others, *(one.keyspace for one in logical.tables.values()))
+                self.keyspaces |= {one for one in found if one}
+            elif place is None:
+                self.keyspaces.add("")  # of the default host
+            elif place[1] is None:
+                self.keyspaces.add(place[0].name)
+            else:
+                self._shards.add((place[0].name, place[1]))
+
+    def has(self, keyspace: str, first: int, last: int) -> bool:
+        """Whether one of these shards is among them."""
+        if self.all or keyspace in self.keyspaces:
+            return True
+        return any(name == keyspace and first <= shard <= last for name, shard in self._shards)
+
+
 # -- the fleet
 # ----------------------------------------------------------------------------------------------------------
 
@@ -118,25 +145,28 @@ async def _topology(client: Exchange, plan: Listing, values: Values) -> None:
         text_column("Slave"),
         text_column("State"),
     ]
-    answer = LongAnswer(client, columns)
+    answer, places = LongAnswer(client, columns), SeenPlaces(client)
     for keyspace in current.keyspaces.values():
         for at in range(0, len(keyspace.ranges) if keyspace.sharded else 1, _AT_ONCE):
-            rows = _ranges(keyspace, current.version, at)
+            rows = _ranges(keyspace, current.version, at, places)
             answer.add(liked(plan, values, rows, 1))
             await asyncio.sleep(0)
-    if current.default is not None:
+    if current.default is not None and (places.all or "" in places.keyspaces):
         row = [current.version, "(default)", None, None, current.default, current.default_slave, "serving"]
         answer.add(liked(plan, values, [row], 1))
     answer.end()
 
 
-def _ranges(keyspace: Keyspace, version: int, at: int) -> list[list[object]]:
+def _ranges(keyspace: Keyspace, version: int, at: int, places: SeenPlaces) -> list[list[object]]:
     """Some rows of a keyspace, from the range with that number on."""
     if not keyspace.sharded:
+        if not places.all and keyspace.name not in places.keyspaces:
+            return []
         return [[version, keyspace.name, None, None, keyspace.master, keyspace.slave, "serving"]]
     return [
         [version, keyspace.name, found.first, found.last, found.master, found.slave, str(found.state)]
         for found in keyspace.ranges[at : at + _AT_ONCE]
+        if places.has(keyspace.name, found.first, found.last)
     ]
 
 
@@ -167,7 +197,7 @@ async def _proxy_sessions(client: Exchange, plan: Listing, values: Values) -> No
         text_column("Waits_for"),
     ]
     user = client.session.user
-    admin = user.role >= Role.ADMIN
+    admin = user.sees_others
     own = await sessions(client.services, user.name, admin=admin)
     parts = await of_all(client.services.peers, "sessions", own, user=user.name, admin=admin)
     found = [row for part in parts for row in part]

@@ -50,7 +50,9 @@ async def pass_fields(client: Exchange, host: str, database: str, payload: bytes
 def _host(client: Exchange, command: str) -> str:
     """The host that carries a command out. ProxyError when the user may not give it."""
     user, topology = client.session.user, client.snapshot.topology
-    if user.role < Role.ADMIN:
+    if not user.sees_others:
+        if user.role is Role.ADMIN:
+            raise ProxyError("list_denied", statement=command, user=user.name)
         role = user.role.name.lower()
         raise ProxyError("role_denied", statement=command, user=user.name, role=role, needed="admin")
     return topology.default or topology.hosts[0]

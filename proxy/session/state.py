@@ -62,6 +62,13 @@ class User:
     max_connections: int | None = None
     account: int = 0  # in the capability set of its connections to servers: see backends.pool
 
+    @property
+    def sees_others(self) -> bool:
+        """Whether the user may see and end what other users run, and change servers: an administrator without
+        a list of databases.
+        """
+        return self.role is Role.ADMIN and self.databases is None
+
     def may_use(self, database: str) -> bool:
         """Whether the user may choose a database and name it. The system databases are for admins, and for
         users whose list has them; information_schema can be chosen by all, and is asked for here for views

@@ -8,6 +8,7 @@ from typing import Final
 from config.flavour import Flavour
 from rewriter.plan import Access, Plan
 from rewriter.plans.builtins import (
+    FOR_ALL,
     Assignment,
     Begin,
     Commit,
@@ -21,6 +22,7 @@ from rewriter.plans.builtins import (
     Use,
 )
 from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
+from rewriter.route.beyond import EVERY_DATABASE
 from rewriter.route.context import Statement
 from rewriter.route.scope import INFORMATION_SCHEMA, Refuse, Unsupported
 from rewriter.route.slot_filling import fill_database_facts, fill_slots
@@ -154,16 +156,29 @@ def use(statement: Statement) -> Plan | None:
 
 
 def kill(statement: Statement) -> Plan | None:
-    """KILL [CONNECTION | QUERY] id. Raises Unreadable."""
+    """KILL [HARD | SOFT] [CONNECTION | QUERY] id. Raises Unreadable and Refuse."""
     words = Words(statement.source)
     if not words.take("KILL"):
         return None
+    flavour = statement.names.env.flavour
+    if flavour.kills_by_user and not words.take("HARD"):
+        words.take("SOFT")
     query = words.take("QUERY")
     if not query:
         words.take("CONNECTION")
+    if statement.source.is_word(words.at, *_KILLED_BY) and words.at + 1 < len(statement.source.tokens):
+        if not flavour.kills_by_user:
+            raise Unreadable("expected the id of a session")
+        raise _unsupported(
+            f"KILL {statement.source.at(words.at).text}",
+            "SHOW PROCESSLIST, then KILL each session by its Id.",
+        )
     texts = Texts(statement)
     target = texts.template(words.at, len(statement.source.tokens))
     return Kill(id=target, query=query, session_slots=tuple(texts.slots.names))
+
+
+_KILLED_BY: Final = ("USER", "ID", "HARD", "SOFT")
 
 
 class Texts:
@@ -207,6 +222,8 @@ def set_(statement: Statement) -> Plan | None:
         assignments = _assignments(words, texts)
     words.finish()
     flavour = statement.names.env.flavour
+    if any(_for_admins(one, flavour) or one.scope in FOR_ALL for one in assignments):
+        databases = (*databases, EVERY_DATABASE)
     if all(one.constant for one in assignments):
         home = None
     reads_tables = any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens)))

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from config.topology import Topology
 from rewriter.plan import Access, Plan
+from rewriter.route.beyond import EVERY_DATABASE
 from rewriter.splice import Template
 from rewriter.text.effects import ConnectionState
 
@@ -243,9 +244,10 @@ class ShowTopology(Listing):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShowPools(Listing):
-    """SHOW POOLS."""
+    """SHOW POOLS: hosts have the load of all databases on them."""
 
     title: ClassVar[str] = "show pools"
+    databases: tuple[str, ...] = (EVERY_DATABASE,)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -285,9 +287,10 @@ class ShowProxyTransactions(Listing):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ShowProxyCaches(Listing):
-    """SHOW PROXY CACHES."""
+    """SHOW PROXY CACHES: a cache may hold rows of any database."""
 
     title: ClassVar[str] = "show proxy caches"
+    databases: tuple[str, ...] = (EVERY_DATABASE,)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -22,7 +22,7 @@ def access(source: Source) -> tuple[Access, bool]:
             continue
         if token.text in ("OUTFILE", "DUMPFILE") and source.is_word(at - 1, "INTO"):
             needed = max(needed, Access.ADMIN)
-        locks = token.text in ("UPDATE", "SHARE") and source.is_word(at - 1, "FOR")
+        locks = token.text in ("UPDATE", "SHARE") and source.is_word(at - 1, "FOR", "IN")
         writes = verb in ("WITH", "EXPLAIN", "ANALYZE", "DESC", "DESCRIBE") and token.text in WRITING
         if locks or (writes and not source.is_op(at + 1, "(")):
             needed = max(needed, Access.WRITE)
@@ -30,6 +30,6 @@ def access(source: Source) -> tuple[Access, bool]:
         needed = Access.ADMIN
     if verb == "PREPARE" or (verb == "EXECUTE" and source.is_word(1, "IMMEDIATE")):
         needed = Access.ADMIN  # unless its text can be read: see `_prepared`
-    if verb == "LOCK" and any(token.text == "WRITE" for token in source.tokens):
+    if verb == "LOCK":
         needed = max(needed, Access.WRITE)
     return needed, commits

@@ -30,12 +30,10 @@ from rewriter.text.tokens import (
     read,
 )
 
+from .beyond import EVERY_DATABASE, hidden_text, named_as_database, sets_for_all, stays_within
 from .context import Statement
 from .reachable import is_view_for_all, reached, shown_at, tells_of_others
 from .scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Names
-
-EVERY_DATABASE: Final = "*"
-"""Stands among the databases of a statement that shows what is in any of them."""
 
 FOR_ADMINS: Final = frozenset(
     {
@@ -77,9 +75,7 @@ _TELLING_VARIABLES: Final = (
 )
 _WRITING: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
 _OF_SESSION: Final = frozenset({"COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "USE", "KILL", "UNLOCK"})
-_READS: Final = frozenset(
-    {"DO", "HELP", "CHECKSUM", "HANDLER", "LOCK", "GET", "EXECUTE", "DEALLOCATE", "PREPARE"}
-)
+_READS: Final = frozenset({"DO", "HELP", "CHECKSUM", "HANDLER", "GET", "EXECUTE", "DEALLOCATE", "PREPARE"})
 _SHOWN: Final = frozenset(
     {
         "DATABASES",
@@ -173,9 +169,10 @@ _OPTIONS: Final = frozenset(
 class Rights(NamedTuple):
     """What a user must be allowed for a statement.
 
-    `databases`: those that it names, or may name, as written; EVERY_DATABASE for what shows all. `reserved`:
-    the system databases among them, which are for admins and for users whose list names them. `unseen`: the
-    routine that it runs, or "": what that does stands elsewhere.
+    `databases`: those that it names, or may name, as written; EVERY_DATABASE for what shows all, or acts on a
+    whole server. `reserved`: the system databases among them, which are for admins and for users whose list
+    names them. `unseen`: in words, the routine or the text that it has a server run, or "": the proxy does
+    not judge what that does.
     """
 
     access: Access
@@ -200,13 +197,16 @@ def rights_of(statement: Statement) -> Rights:
     if at >= 0:
         literal = source.tokens[at].literal
         statement.guards.add(literal)
-        if not source.literals[literal].isascii():
+        read_as = readings(statement)[1:]
+        if not source.literals[literal].isascii() or not read_as:
             # MySQL keeps it in UTF-8 and reads it in character_set_client, MariaDB converts it to
             # character_set_connection: what is no character to the one may be half a quote to the other
-            found |= Rights(Access.ADMIN)
-        for inner in readings(statement)[1:]:
-            nested = inner.tokens and inner.is_word(0, "PREPARE", "EXECUTE")
-            found |= Rights(Access.ADMIN) if nested else _of_source(inner, names) | _shown_within(inner)
+            found |= Rights(Access.ADMIN, unseen=hidden_text(source, 0))
+        for inner in read_as:
+            if inner.tokens and inner.is_word(0, "PREPARE", "EXECUTE"):
+                found |= Rights(Access.ADMIN, unseen=hidden_text(source, 0))
+            else:
+                found |= _of_source(inner, names) | _run_by_server(inner, names)
     if source.is_word(0, "SHOW"):
         found = found._replace(databases=(*found.databases, *_all_shown(statement)))
     return found
@@ -223,10 +223,16 @@ def _of_source(source: Source, names: Names) -> Rights:
     if source.is_word(0, "SET") and source.is_word(1, "STATEMENT"):
         behind = behind_set_statement(source)
         within = _of_source(tail(source, behind), names) if behind < len(source.tokens) else within
-    found = within | Rights(max(access, _told(source, first)), *_named(source, names, first))
-    unseen = _calls(source, names)
-    if unseen.access > found.access or unseen.unseen:
-        found |= unseen
+    told, called = _told(source, first), _calls(source, names)
+    found = within | Rights(max(access, told), *_named(source, names, first))
+    if called.access > found.access or called.unseen:
+        found |= called
+    if Access.ADMIN in (told, called.access):
+        found |= Rights(Access.ADMIN, (EVERY_DATABASE,))
+    if access is Access.ADMIN:
+        hidden = hidden_text(source, first)
+        beyond = not hidden and not stays_within(source, first)
+        found |= Rights(access, (EVERY_DATABASE,) if beyond else (), unseen=hidden)
     if found.reserved and found.access >= Access.WRITE:
         found = found._replace(access=Access.ADMIN)
     return found
@@ -257,6 +263,8 @@ def _kind(source: Source, first: int) -> tuple[Access, int]:
         return (Access.READ if first == 0 and _prepared(source) >= 0 else Access.ADMIN), first
     if verb in ("LOCK", "UNLOCK") and not source.is_word(first + 1, "TABLE", "TABLES"):
         return Access.ADMIN, first  # INSTANCE
+    if verb == "LOCK":
+        return Access.WRITE, first  # READ, too: others cannot write meanwhile
     if verb in _READS:
         return Access.READ, first
     if verb == "LOAD":
@@ -288,6 +296,8 @@ def _explained(source: Source, first: int) -> tuple[Access, int]:
 
 
 def _set(source: Source, first: int) -> tuple[Access, int]:
+    if source.is_word(first + 1, "PASSWORD"):
+        return Access.ADMIN, first
     if not source.is_word(first + 1, "STATEMENT"):
         return Access.NONE, first
     inner = behind_set_statement(source, first)
@@ -348,14 +358,21 @@ def _all_shown(statement: Statement) -> tuple[str, ...]:
     return (text.decode("utf-8", "surrogateescape"),)
 
 
-def _shown_within(source: Source) -> Rights:
-    """What SHOW in a prepared text needs: a server answers it, as for the account of the connection."""
+def _run_by_server(source: Source, names: Names) -> Rights:
+    """What a prepared text needs beside its tables: a server runs it as the account of the connection, SHOW,
+    USE, SET and KILL, too, which the proxy would carry out by itself.
+    """
+    database = named_as_database(source)
+    if database.lower() == INFORMATION_SCHEMA:
+        database = ""
+    found = Rights(Access.NONE, (database,) if database else ())
+    if source.is_word(0, "KILL") or sets_for_all(source, flavour=names.env.flavour):
+        return found | Rights(Access.ADMIN, (EVERY_DATABASE,))
     at = shown_at(source)
     if not source.is_word(0, "SHOW") or not source.is_word(at, *_OF_EVERYBODY):
-        return Rights(Access.NONE)
-    if source.is_word(at, "GRANTS", "PROCESSLIST"):
-        return Rights(Access.ADMIN)
-    return Rights(Access.NONE, (EVERY_DATABASE,))
+        return found
+    access = Access.ADMIN if source.is_word(at, "GRANTS", "PROCESSLIST") else Access.NONE
+    return found | Rights(access, (EVERY_DATABASE,))
 
 
 def readings(statement: Statement) -> list[Source]:
@@ -439,14 +456,10 @@ def _told(source: Source, first: int) -> Access:
         text = token.text
         if text == "OUTFILE" or (text == "DUMPFILE" and source.is_word(at - 1, "INTO")):
             return Access.ADMIN
-        if (text == "SHARE" and source.is_word(at - 1, "FOR")) or (
-            text == "VALUE" and source.is_word(at - 1, "NEXT") and source.is_word(at + 1, "FOR")
-        ):
-            needed = Access.WRITE
-        elif text in _WRITING and not helps:
-            if text in ("UPDATE", "DELETE") or not source.is_op(at + 1, "("):
-                needed = Access.WRITE
-        elif text == "WRITE" and source.is_word(0, "LOCK"):
+        locks = text == "SHARE" and source.is_word(at - 1, "FOR", "IN")
+        draws = text == "VALUE" and source.is_word(at - 1, "NEXT") and source.is_word(at + 1, "FOR")
+        function = text in ("INSERT", "REPLACE") and source.is_op(at + 1, "(")
+        if locks or draws or (text in _WRITING and not helps and not function):
             needed = Access.WRITE
     return needed
 
@@ -458,7 +471,7 @@ def _calls(source: Source, names: Names) -> Rights:
     """What the functions that are called need."""
     access, unseen = Access.NONE, ""
     if source.is_word(0, "CALL"):
-        unseen = source.at(1).name
+        unseen = f"routine '{source.at(1).name}'"
     for at, token in enumerate(source.tokens):
         if not source.is_op(at + 1, "(") or token.kind not in (WORD, NAME):
             continue
@@ -472,7 +485,7 @@ def _calls(source: Source, names: Names) -> Rights:
         elif token.kind == WORD and is_sequences(name, flavour=names.env.flavour):
             access = max(access, Access.READ if name == "LASTVAL" else Access.WRITE)
     for at in foreign_calls(source, flavour=names.env.flavour):
-        access, unseen = max(access, Access.WRITE), unseen or source.at(at).name
+        access, unseen = max(access, Access.WRITE), unseen or f"routine '{source.at(at).name}'"
     return Rights(access, unseen=unseen)
 
 

@@ -115,7 +115,7 @@ def effects_of(source: Source, *, flavour: Flavour) -> Effects | None:
             pins,
             unpins,
             _assigned(source, verb),
-            _runs_routine(source, verb),
+            runs_anything(source),
             found_rows_of(source, verb, flavour=flavour),
             _insert_id(source, verb),
             keeps_row_count=verb == "GET",
@@ -136,10 +136,11 @@ def may_read_views(source: Source) -> bool:
     return verb in _READING and any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens)))
 
 
-def _runs_routine(source: Source, verb: str) -> bool:
-    """Whether the statement may run anything: CALL, EXECUTE, and MariaDB's compound statements, with a label
+def runs_anything(source: Source) -> bool:
+    """Whether the statement may run any other: CALL, EXECUTE, and MariaDB's compound statements, with a label
     or without.
     """
+    verb = source.at(0).text if source.at(0).kind == WORD else ""
     if source.is_op(1, ":"):
         return True
     if verb == "BEGIN":

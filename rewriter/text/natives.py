@@ -30,6 +30,7 @@ _OPERANDS: Final = frozenset({STRING, INTEGER, NUMBER, HEX, PREFIXED, NAME, VARI
 _NO_CALL_BEHIND: Final = ("AS", "INTO", "TABLE", "WITH", "RECURSIVE", "KEY", "INDEX", "REFERENCES", "EXISTS")
 _NO_CALL_IN_TABLES: Final = ("UNIQUE", "CONSTRAINT", "FULLTEXT", "SPATIAL")
 """Among a table's columns; MariaDB takes `SELECT UNIQUE f(1)` for DISTINCT."""
+_BEFORE_INDEX: Final = ("OR", "REPLACE", "ONLINE", "OFFLINE", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR")
 _ROWS: Final = ("SELECT", "VALUES", "VALUE", "WITH")
 
 
@@ -89,6 +90,14 @@ def _fits(source: Source, at: int) -> bool:
     return commas == 1
 
 
+def _defines_index(source: Source) -> bool:
+    """Whether the statement is CREATE INDEX: behind its ON stand a table's name and the columns."""
+    at = 1
+    while source.is_word(at, *_BEFORE_INDEX):
+        at += 1
+    return source.is_word(0, "CREATE") and source.is_word(at, "INDEX")
+
+
 def _is_declared(source: Source, at: int, tables: set[int]) -> bool:
     """Whether a parenthesis behind the name at `at` makes it no call: of columns, of an index, of a view."""
     first = at
@@ -98,6 +107,8 @@ def _is_declared(source: Source, at: int, tables: set[int]) -> bool:
         return True
     if source.at(first - 1).kind in _OPERANDS:
         return True  # two operands side by side: the second one is no function
+    if source.is_word(first - 1, "ON") and _defines_index(source):
+        return True
     close = source.closing[at + 1]
     if source.is_word(close + 1, "AS") and source.is_op(close + 2, "("):
         return True  # WITH a (x) AS (…)

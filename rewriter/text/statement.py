@@ -64,6 +64,8 @@ def access_of(verb: str, second: str) -> tuple[Access, bool]:
         return Access.WRITE, False
     if verb == "DROP" and second == "PREPARE":
         return Access.READ, False
+    if verb == "GET":  # DIAGNOSTICS
+        return Access.READ, False
     if verb in PINNED:
         return Access.READ, verb == "LOCK"
     if verb in DEFINITIONS:

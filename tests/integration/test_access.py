@@ -16,7 +16,7 @@ from tests.integration.own import OwnProxy, log_problems
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
 
-INIT_DB = 2
+INIT_DB, REFRESH, DEBUG = 2, 7, 13
 CANARY = "CANARY-5150"
 DENIED = frozenset({1044, 1142, 1227, 1235, 1370})
 """What the proxy refuses with: a database, a statement, a privilege, not supported, a routine."""
@@ -27,6 +27,7 @@ USERS: list[dict[str, object]] = [
     {"name": "write", "password": "write", "role": "write"},
     {"name": "read-legacy", "password": "x", "role": "read", "databases": ["legacy"]},
     {"name": "write-legacy", "password": "x", "role": "write", "databases": ["legacy"]},
+    {"name": "admin-legacy", "password": "x", "role": "admin", "databases": ["legacy"]},
     {"name": "read-demo", "password": "x", "role": "read", "databases": ["demo"]},
     {"name": "system", "password": "x", "role": "read", "databases": ["mysql", "performance_schema", "sys"]},
 ]
@@ -163,6 +164,55 @@ def test_nor_by_writing(proxy: OwnProxy, demo: Demo, how: type) -> None:
         assert wrong(raw if how is Raw else Binary(raw), statements("elsewhere_writes")) == []
         cursor.execute("CHECKSUM TABLE secret.t, legacy.customers")
         assert cursor.fetchall() == before
+
+
+@pytest.mark.parametrize("how", [Raw, Binary])
+@pytest.mark.parametrize("database", ["legacy", "information_schema", None])
+def test_an_administrator_with_a_list_stays_within_it(
+    proxy: OwnProxy, demo: Demo, flavour: str, database: str | None, how: type
+) -> None:
+    """What hands a text to a server unread, what acts on a whole server, and what tells of others."""
+    raw = client(proxy, "admin-legacy", database)
+    assert raw.ask("SET @text = 'SELECT v FROM secret.t'").kind == "ok"
+    with demo.direct() as server, server.cursor() as cursor:
+        cursor.execute("CHECKSUM TABLE secret.t, legacy.customers")
+        before = cursor.fetchall()
+        side = raw if how is Raw else Binary(raw)
+        elsewhere = DENIED if database == "legacy" else DENIED | {1046, 1146, 1105, 1305, 1109}
+        asked = [*statements("beyond_list", flavour), *statements("elsewhere", flavour)]
+        assert wrong(side, asked, elsewhere | {1970}) == []
+        cursor.execute("CHECKSUM TABLE secret.t, legacy.customers")
+        assert cursor.fetchall() == before
+
+
+def test_and_defines_what_it_likes_there(proxy: OwnProxy) -> None:
+    raw = client(proxy, "admin-legacy")
+    asked = [*statements("own"), "USE legacy", *statements("own_writes"), *statements("own_definitions")]
+    assert [(sql, reply.message) for sql in asked if (reply := raw.ask(sql)).kind == "err"] == []
+
+
+@pytest.mark.parametrize("user", ["read-legacy", "write-legacy", "admin-legacy"])
+def test_users_with_a_list_hear_of_their_own_shards_alone(proxy: OwnProxy, user: str) -> None:
+    raw = client(proxy, user)
+    everything, own = client(proxy, "demo").ask("SHOW TOPOLOGY").rows, raw.ask("SHOW TOPOLOGY").rows
+    assert {row[1] for row in own} == {b"legacy"} < {row[1] for row in everything}
+    assert raw.ask("SHOW SHARDS").rows == []
+    assert raw.ask("SHOW HOT SHARDS").rows == []
+    assert raw.ask("SHOW POOLS").code == raw.ask("SHOW PROXY CACHES").code == 1227
+    of_demo = client(proxy, "read-demo", "demo")
+    assert {row[1] for row in of_demo.ask("SHOW TOPOLOGY").rows}.isdisjoint({b"legacy", b"(default)"})
+    assert of_demo.ask("SHOW SHARDS").rows
+
+
+def test_sessions_of_others_are_for_administrators_without_a_list(proxy: OwnProxy) -> None:
+    other, raw = client(proxy, "demo"), client(proxy, "admin-legacy")
+    assert {row[1] for row in raw.ask("SHOW PROCESSLIST").rows} == {b"admin-legacy"}
+    assert {row[1] for row in raw.ask("SHOW PROXY SESSIONS").rows} == {b"admin-legacy"}
+    assert raw.ask(f"KILL {other.id}").code == 1095
+    assert raw.ask("SHOW GRANTS FOR demo").code == 1141
+    assert raw.do(REFRESH, b"\x01").code in (1227, 1047)
+    assert raw.do(DEBUG).code == 1227
+    assert other.ask("SELECT 1").value == b"1"
 
 
 def test_nor_by_other_quotes_and_commands(proxy: OwnProxy) -> None:

@@ -109,6 +109,32 @@ def test_fewer_databases(own: MakeOwn) -> None:
         assert client.ask("SELECT COUNT(*) FROM demo.users").kind == "rows"
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("PREPARE s FROM 'SELECT COUNT(*) FROM customers'", "EXECUTE s"),
+        ("HANDLER customers OPEN", "HANDLER customers READ FIRST"),
+    ],
+)
+def test_what_was_judged_by_wider_rights_ends_with_its_session(
+    own: MakeOwn, flavour: str, before: str, after: str
+) -> None:
+    """With one account for all nothing else stands between it and the rows: it names no database."""
+    proxy, change = changing(own, 1, backends={"accounts": []})
+    client, other = sessions(proxy, "legacy", 2)
+    for one in (client, other):
+        assert one.ask(before).kind == "ok"
+    assert other.ask("DEALLOCATE PREPARE s" if "EXECUTE" in after else "HANDLER customers CLOSE").kind == "ok"
+    change(databases=["legacy", "demo"])
+    assert ended(client, flavour)
+    assert other.ask("SELECT COUNT(*) FROM customers").kind == "rows"
+    assert other.ask(before).kind == "ok"
+    change(databases=["demo", "legacy", "other"])
+    assert other.ask(after).kind != "err", "its rights are wider now"
+    change(databases=["demo"])
+    assert ended(other, flavour)
+
+
 def test_scatter_and_transaction_mode(put: Put) -> None:
     proxy, change = put
     clients = sessions(proxy)
