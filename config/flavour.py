@@ -78,8 +78,12 @@ class Flavour:
     """A subquery may read the one table that an UPDATE or DELETE changes."""
     ignores_by_row: bool
     """INSERT IGNORE of one row fails where one of several rows is changed to fit."""
-    sorted_changes_are_strict: bool
-    """UPDATE and DELETE that have sorted their rows take no values that do not fit."""
+    finding_is_strict: bool
+    """Strict mode also applies to the conditions of DELETE and of a single table's UPDATE … ORDER BY."""
+    sets_max_error_count: bool
+    """Every account may change its max_error_count."""
+    strict_warnings: frozenset[int] | None
+    """The warnings that strict mode turns into errors; None: all, except a text that CAST has shortened."""
     prepares_diagnostics: bool
     """SHOW WARNINGS and the like can be prepared."""
     prepared_text_is_kept: bool
@@ -205,7 +209,9 @@ MARIADB: Final = Flavour(
     limits_joined_updates=True,
     reads_changed_table=True,
     ignores_by_row=True,
-    sorted_changes_are_strict=True,
+    finding_is_strict=False,
+    sets_max_error_count=True,
+    strict_warnings=None,
     prepares_diagnostics=True,
     prepared_text_is_kept=True,
     more_commands=True,
@@ -280,7 +286,12 @@ MYSQL: Final = Flavour(
     limits_joined_updates=False,
     reads_changed_table=False,
     ignores_by_row=False,
-    sorted_changes_are_strict=False,
+    finding_is_strict=True,
+    sets_max_error_count=False,
+    strict_warnings=frozenset(
+        {1048, 1260, 1261, 1262, 1263, 1264, 1265, 1292, 1301, 1364, 1365, 1366, 1406, 1411, 1441}
+        | {3020, 3156, 6527}
+    ),
     prepares_diagnostics=False,
     prepared_text_is_kept=False,
     more_commands=False,

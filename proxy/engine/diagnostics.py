@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from proxy.session.state import Session
 
 _IN_TRANS = int(Status.IN_TRANS)
-_SHOW_WARNINGS = frame(b"\x03SHOW WARNINGS")
+SHOW_WARNINGS: Final = frame(b"\x03SHOW WARNINGS")
 
 
 def needs_draining(session: Session) -> bool:
@@ -91,10 +92,15 @@ async def drain_diagnostics(
 
 async def fetch_warnings(conn: BackendConnection, total: int = 0) -> Diagnostics:
     """SHOW WARNINGS of the statement that `conn` ran last. `total`: how many its reply said there are."""
-    reply = await Collector().run(conn, _SHOW_WARNINGS)
+    reply = await Collector().run(conn, SHOW_WARNINGS)
+    return diagnostics_of(reply.values(), total)
+
+
+def diagnostics_of(rows: Iterable[Sequence[bytes | None]], total: int) -> Diagnostics:
+    """The rows of SHOW WARNINGS behind a statement whose reply said that there are `total`."""
     found = Diagnostics()
     found.total = total
-    for level, code, message in reply.values():
+    for level, code, message in rows:
         text = (message or b"").decode("utf-8", "replace")
         found.append(Diagnostic((level or b"").decode(), int(code or 0), text))
     return found

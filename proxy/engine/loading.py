@@ -32,6 +32,8 @@ PATIENCE: Final = b"28800"
 usual 60 seconds it gives up when the client reads slowly."""
 
 
+_WARNINGS: Final = "max_error_count"
+_MANY: Final = b"1024"
 _LIMIT: Final = "sql_select_limit"
 _ALL_ROWS: Final = b"18446744073709551615"
 """No limit: DEFAULT may be one, where a server has it for all its sessions."""
@@ -50,18 +52,23 @@ def reading_settings(client: Exchange) -> Settings:
 
 
 @contextmanager
-def every_row(client: Exchange) -> Iterator[None]:
+def every_row(client: Exchange, *, warnings: bool = False) -> Iterator[None]:
     """Statements that are run within it read all their rows, whatever the session's sql_select_limit is. A
-    server cuts off only what a client's own SELECT gives; what a write reads is never cut off.
+    server cuts off only what a client's own SELECT gives; what a write reads is never cut off. `warnings`:
+    the servers keep many of their warnings, whatever the session's max_error_count is.
     """
     session = client.session
-    before = session.settings.get(_LIMIT)
-    session.settings = session.settings.with_values({_LIMIT: _ALL_ROWS})
+    changed = {_LIMIT: _ALL_ROWS}
+    if warnings and (_WARNINGS in session.settings.values or session.env.flavour.sets_max_error_count):
+        changed[_WARNINGS] = _MANY
+    before = {name: session.settings.get(name) for name in changed}
+    session.settings = session.settings.with_values(changed)
     try:
         yield
     finally:  # of now: the statements may have set user variables
-        settings = session.settings.without((_LIMIT,))
-        session.settings = settings if before is None else settings.with_values({_LIMIT: before})
+        settings = session.settings.without(changed)
+        old = {name: value for name, value in before.items() if value is not None}
+        session.settings = settings.with_values(old)
 
 
 def limits_rows(client: Exchange) -> bool:

@@ -12,6 +12,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING
 
 from proxy.errors import ProxyError
+from proxy.session.outcome import Diagnostic
 from proxy.wire.constants import MAX_PAYLOAD
 from proxy.wire.packets import ProtocolError, frame, lenenc
 from proxy.wire.renumber import Renumber
@@ -45,7 +46,7 @@ class ResultSink(CommandSink):
     said to be.
     """
 
-    __slots__ = ("_begun", "_done", "_reader", "_was_whole", "_work", "outcome", "refused")
+    __slots__ = ("_begun", "_done", "_reader", "_was_whole", "_work", "diagnostics", "outcome", "refused")
 
     reads = True
     """Whether it takes the result apart: then packets come whole."""
@@ -55,6 +56,7 @@ class ResultSink(CommandSink):
     def __init__(self, client: Exchange) -> None:
         super().__init__(client)
         self.outcome = ""
+        self.diagnostics: list[Diagnostic] = []  # the warnings of the statement itself: see `run_by`
         self.refused: ProxyError | None = None  # why no more is taken
         self._reader = ResultReader()
         self._begun = False

@@ -50,6 +50,7 @@ async def run_by(client: Exchange, start: Callable[[], None], into: Into, *, ste
     """The same with whatever `start` begins: it answers as a command does, or raises ProxyError."""
     work, tracker = client.work, client.session.tracker
     assert isinstance(work, TaskWork)
+    shown = client.session.diagnostics
     before = client.sql, client.kind, client.plan, client.begun, client.again, client.below
     try:
         if work.stopping and not steady:
@@ -69,5 +70,8 @@ async def run_by(client: Exchange, start: Callable[[], None], into: Into, *, ste
         client.sql, client.kind, client.plan, client.begun, client.again, client.below = before
         if tracker is not None:
             tracker.silent = False
+    # a statement without tables and warnings leaves those of the statement before it (`without_tables`)
+    found = client.session.diagnostics
+    into.diagnostics = [] if found is shown else found
     into.check()
     return into

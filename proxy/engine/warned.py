@@ -41,6 +41,22 @@ def without_phantoms(found: Diagnostics) -> Diagnostics:
     return left
 
 
+def repeated(read: Diagnostics, again: Diagnostics) -> Diagnostics:
+    """The warnings of rows that were `read` and then looked at `again` by the same expressions: each as often
+    as it was given in the one place or in the other.
+    """
+    left = Counter(again)
+    found = Diagnostics()
+    for one in read:
+        if left[one]:
+            left[one] -= 1
+        elif one.code not in OF_TEXT:
+            found.append(one)
+    found += again
+    found.total = len(found) + max(read.total - len(read), again.total - len(again), 0)
+    return found
+
+
 class Told:
     """The `diagnostics` of all shards, and the `count` for the end of the rows, to which servers' counts are
     added before: a server may keep less than it counts.

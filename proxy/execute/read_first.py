@@ -16,11 +16,12 @@ from proxy.engine.result import Failed, ResultSink, ToClient
 from proxy.engine.run import Steps, run
 from proxy.engine.work import Writing
 from proxy.errors import ProxyError
-from proxy.session.outcome import RESULT_SET, Diagnostic, Outcome
+from proxy.execute.strict_mode import strict_error
+from proxy.session.outcome import RESULT_SET, Diagnostic, Diagnostics, Outcome
 from proxy.session.transaction import PLAINLY
 from proxy.session.values import quote
 from proxy.wire.constants import BINARY_COLLATION, ColumnType
-from proxy.wire.packets import Err, Ok, lenenc_bytes, ok_packet, parse_ok, read_lenenc_bytes
+from proxy.wire.packets import lenenc_bytes, ok_packet, parse_ok, read_lenenc_bytes
 from proxy.wire.resultset import NUMERIC, Column, decode_column, decode_row
 from rewriter.plans.read_write import FillIn
 
@@ -44,12 +45,6 @@ _STRINGS: Final = frozenset(
     }
 )
 
-_STRICT: Final = {
-    1260: "HY000", 1264: "22003", 1265: "01000", 1292: "22007", 1366: "HY000", 1406: "22001", 1411: "HY000",
-    1441: "22008", 1916: "HY000", 3020: "2201E",
-}  # fmt: skip
-"""Warnings that strict mode makes errors, with their SQLSTATEs."""
-
 
 def read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> None:
     """Run a ReadThenWrite as the client's work."""
@@ -57,9 +52,11 @@ def read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> None:
 
 
 async def _read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> None:
-    with every_row(client):
+    session = client.session
+    strict = plan.strict and not plan.ignore and session.strict
+    with every_row(client, warnings=strict):
         found = await run(client, plan.select.render(values), _Found(client))
-    error = _strict_error(client, plan)
+    error = strict_error(found.diagnostics, session.env.flavour) if strict else None
     if error is not None:
         client.fail(error)
         return
@@ -70,16 +67,16 @@ async def _read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> 
     client.writing = Writing(len(found.read), isinstance(plan.writes, FillIn))
     try:
         if not writes:
-            _nothing(client, plan)
+            _nothing(client, plan, found.diagnostics)
         elif plan.on_duplicate:
-            await _insert_or_update(client, plan, writes[0], len(found.read))
-        elif len(writes) == 1:
+            await _insert_or_update(client, plan, writes[0], found)
+        elif len(writes) == 1 and not found.diagnostics:
             alone = plan.rows and len(found.read) == 1
             told = await run(client, writes[0], _Inserted(client, plan) if alone else ToClient(client))
             client.finish(told.outcome)
         else:
-            total = await _write_all(client, writes)
-            total.tell()
+            total = await _write_all(client, writes, found.diagnostics)
+            total.tell(plan if plan.rows and len(found.read) == 1 else None)
     finally:
         client.writing = None
 
@@ -146,26 +143,11 @@ def _same_charset(client: Exchange) -> bool:
     return settings.get("character_set_results") == settings.get("character_set_client")
 
 
-def _strict_error(client: Exchange, plan: ReadThenWrite) -> Err | None:
-    """The SELECT's first warning that in strict mode is an error, as it is in a statement that writes.
-
-    (MariaDB begins to be strict when an UPDATE or DELETE has sorted its rows.)
-    """
+def _nothing(client: Exchange, plan: ReadThenWrite, diagnostics: list[Diagnostic]) -> None:
+    """Answer the client where there is no row to write: with the warnings of the SELECT."""
     session = client.session
-    lenient = plan.changes and session.env.flavour.sorted_changes_are_strict
-    if plan.ignore or not session.strict or lenient:
-        return None
-    for one in session.diagnostics:
-        if one.level == "Warning" and one.code in _STRICT:
-            return Err(one.code, _STRICT[one.code], one.message.encode())
-    return None
-
-
-def _nothing(client: Exchange, plan: ReadThenWrite) -> None:
-    """There was no row to write: what the SELECT has warned of is all there is to tell."""
-    session = client.session
-    session.apply(Outcome(0))
-    warnings = len(session.diagnostics)
+    session.apply(Outcome(0, diagnostics=diagnostics))
+    warnings = session.warning_count
     text = plan.nothing.replace(b"Warnings: 0", b"Warnings: %d" % warnings)
     client.reply_ok(warnings=warnings, info=lenenc_bytes(text) if text else b"")
 
@@ -194,30 +176,28 @@ class _Inserted(ToClient):
             affected=ok.affected,
             insert_id=ok.insert_id,
             warnings=ok.warnings,
-            info=_of_one_row(ok, ignore=self._ignore),
+            info=_of_one_row(ok.affected, ok.warnings, ignore=self._ignore),
         )
 
 
-def _of_one_row(ok: Ok, *, ignore: bool) -> bytes:
+def _of_one_row(affected: int, warnings: int, *, ignore: bool) -> bytes:
     """The info text of an INSERT … SELECT of one row, encoded as in an OK packet."""
-    duplicates = not ok.affected if ignore else max(ok.affected - 1, 0)
-    return lenenc_bytes(b"Records: 1  Duplicates: %d  Warnings: %d" % (duplicates, ok.warnings))
+    duplicates = not affected if ignore else max(affected - 1, 0)
+    return lenenc_bytes(b"Records: 1  Duplicates: %d  Warnings: %d" % (duplicates, warnings))
 
 
-async def _insert_or_update(client: Exchange, plan: ReadThenWrite, sql: bytes, rows: int) -> None:
+async def _insert_or_update(client: Exchange, plan: ReadThenWrite, sql: bytes, found: _Found) -> None:
     """Run the INSERT of a SELECT's rows that says ON DUPLICATE KEY UPDATE, and answer the client. The insert
     id is one that LAST_INSERT_ID() has from now on: a server tells an id that was given for VALUES only.
     """
-    before = client.session.last_insert_id
-    ok = parse_ok((await run(client, sql, _Written(client))).ok)
-    kept = client.session.last_insert_id
-    made = kept == ok.insert_id and (plan.assigns_id or kept != before)
-    client.reply_ok(
-        affected=ok.affected,
-        insert_id=kept if made else 0,
-        warnings=ok.warnings,
-        info=ok.info if rows > 1 or ok.info else _of_one_row(ok, ignore=plan.ignore),
-    )
+    session = client.session
+    before = session.last_insert_id
+    total = _Total(client, found.diagnostics)
+    await total.run(sql)
+    kept = session.last_insert_id
+    made = kept == total.insert_id and (plan.assigns_id or kept != before)
+    total.insert_id = kept if made else 0
+    total.tell(plan if len(found.read) == 1 else None)
 
 
 def spreads(client: Exchange) -> bool:
@@ -233,16 +213,18 @@ def spreads(client: Exchange) -> bool:
 # -- several writes
 
 
-async def _write_all(client: Exchange, writes: list[bytes]) -> _Total:
-    """Run several writes, which are one: outside of a transaction in one of their own, inside of one behind a
-    savepoint. Under LOCK TABLES, which that would end, each is by itself. Raises Failed or ProxyError when
-    nothing of them is done.
+async def _write_all(client: Exchange, writes: list[bytes], diagnostics: list[Diagnostic]) -> _Total:
+    """Run several writes as one, and add up their counts and `diagnostics`. Outside of a transaction they
+    have one of their own, inside of one a savepoint. Under LOCK TABLES, which a transaction would end, each
+    is by itself. Raises Failed or ProxyError when nothing of them is done.
     """
-    session, total = client.session, _Total(client)
+    session, total = client.session, _Total(client, diagnostics)
     transaction = session.transaction
     before = after = undo = b""
     within = transaction.explicit or not session.autocommit
-    if within:
+    if len(writes) == 1:
+        within = False
+    elif within:
         before, after = b"SAVEPOINT " + _SAVEPOINT, b"RELEASE SAVEPOINT " + _SAVEPOINT
         undo = b"ROLLBACK TO SAVEPOINT " + _SAVEPOINT
     elif session.transaction_mode != "single" and not transaction.locks_tables:
@@ -265,14 +247,15 @@ async def _write_all(client: Exchange, writes: list[bytes]) -> _Total:
 
 
 class _Total:
-    """What several writes have done: their counts are summed."""
+    """The sums of the counts of several writes, and their warnings behind the `diagnostics` of the SELECT."""
 
-    def __init__(self, client: Exchange) -> None:
+    def __init__(self, client: Exchange, diagnostics: list[Diagnostic]) -> None:
         self.client = client
         self.affected = 0
         self.insert_id = 0
         self.counts = Counter[str]()
-        self.diagnostics: list[Diagnostic] = []
+        self._read = diagnostics
+        self._written: list[Diagnostic] = []
 
     async def run(self, sql: bytes) -> None:
         """Run one of them."""
@@ -285,18 +268,38 @@ class _Total:
             name, colon, number = part.rpartition(": ")
             if colon and number.isdigit():
                 self.counts[name] += int(number)
-        self.diagnostics += self.client.session.diagnostics
+        self._written += done.diagnostics
 
-    def tell(self) -> None:
-        """Answer the client."""
-        warnings = len(self.diagnostics)
-        self.client.session.apply(Outcome(self.affected, diagnostics=self.diagnostics))
+    def tell(self, of_one_row: ReadThenWrite | None) -> None:
+        """Answer the client. `of_one_row`: the plan that has inserted one row of its SELECT."""
+        session = self.client.session
+        kept = session.settings.get("max_error_count") or b""
+        shown = _both(self._read, self._written, int(kept) if kept.isdigit() else None)
+        session.apply(Outcome(self.affected, diagnostics=shown))
+        warnings = session.warning_count
         info = b""
         if self.counts:
             self.counts["Warnings"] = warnings
             texts = (f"{name}: {number}" for name, number in self.counts.items())
             info = lenenc_bytes("  ".join(texts).encode())
+        elif of_one_row is not None:
+            info = _of_one_row(self.affected, warnings, ignore=of_one_row.ignore)
         self.client.reply_ok(affected=self.affected, insert_id=self.insert_id, warnings=warnings, info=info)
+
+
+def _both(read: list[Diagnostic], written: list[Diagnostic], most: int | None) -> Diagnostics:
+    """The warnings of the SELECT and of the writes; `most`: the number of those that are kept. A condition
+    that a write repeats warns once more of rows that the SELECT has warned of.
+    """
+    found, repeated = Diagnostics(read), Counter(read)
+    for one in written:
+        if repeated[one]:
+            repeated[one] -= 1
+        else:
+            found.append(one)
+    found.total = len(found) + max(getattr(read, "total", 0) - len(read), 0)
+    del found[len(found) if most is None else most :]
+    return found
 
 
 class _Written(ResultSink):

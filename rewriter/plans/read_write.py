@@ -36,7 +36,8 @@ class ReadThenWrite(Plan):
     ordinary way.
 
     `nothing`: what the client is told when there is no row. `rows`: the writes insert its rows, whose number
-    the client is told. `ignore`: it says IGNORE. `on_duplicate`: it inserts and says ON DUPLICATE KEY UPDATE.
+    the client is told. `ignore`: it says IGNORE. `strict`: strict mode makes errors of the SELECT's
+    warnings, unless the statement says IGNORE. `on_duplicate`: it inserts and says ON DUPLICATE KEY UPDATE.
     `assigns_id`: LAST_INSERT_ID(value) stands in it.
     """
 
@@ -48,13 +49,9 @@ class ReadThenWrite(Plan):
     nothing: bytes = b""
     rows: bool = False
     ignore: bool = False
+    strict: bool = True
     on_duplicate: bool = False
     assigns_id: bool = False
-
-    @property
-    def changes(self) -> bool:
-        """Whether it is an UPDATE or DELETE."""
-        return isinstance(self.writes, ChangeRows | SeveralChanges)
 
     def example(self, values: Values) -> list[bytes]:
         """The statements for a row that stands for all."""

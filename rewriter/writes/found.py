@@ -126,6 +126,7 @@ class _Finding:
 
     def __init__(self, statement: Statement, found: Change, scope: Scope, targets: list[Target]) -> None:
         self.source = statement.source
+        self.flavour = statement.names.env.flavour
         self.splicer = Splicer(statement, scope)
         self.found = found
         self.block = found.block
@@ -169,7 +170,14 @@ class _Finding:
             writes=changes[0] if len(changes) == 1 else SeveralChanges(tuple(changes)),
             nothing=b"Rows matched: 0  Changed: 0  Warnings: 0" if found.verb == "UPDATE" else b"",
             ignore=found.ignore,
+            strict=self._strict(),
         )
+
+    def _strict(self) -> bool:
+        """Whether strict mode applies while the server looks for the rows, or to a value that is read."""
+        if self.flavour.finding_is_strict or self.read:
+            return True
+        return self.found.verb == "UPDATE" and (self.found.several or self.block.order_span is None)
 
     def _key(self, target: Target) -> RowKey | None:
         ref, known = target.ref, self.scope.targets[target.ref]

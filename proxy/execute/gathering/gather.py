@@ -30,7 +30,7 @@ from proxy.engine.naming import logical_rows
 from proxy.engine.preparing import columns_of, execution
 from proxy.engine.rest import Rest
 from proxy.engine.transcode import exact_sink
-from proxy.engine.warned import without_phantoms
+from proxy.engine.warned import repeated, without_phantoms
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostics, Outcome
 from proxy.session.values import quote
@@ -127,6 +127,8 @@ class _Gathering:
         self.definitions: list[bytes] | None = None
         #: Warnings of what only the shards compute.
         self.told = Diagnostics()
+        #: Warnings of the shards that the rest repeats for the rows that it gets.
+        self.read = Diagnostics()
         self.rested = False  # the client's own expressions were at work on the scratch connection
 
     async def run(self, told: Describe | None) -> None:
@@ -305,7 +307,7 @@ class _Gathering:
             if unfit and self.rows is not None:
                 filled -= {at for at, one in enumerate(self.plan.pieces) if one.groups is not None}
                 self.plan, self.names, self.tables = self.rows
-                self.definitions, self.told = None, Diagnostics()
+                self.definitions, self.told, self.read = None, Diagnostics(), Diagnostics()
         self._set(conn, LOADING)
 
     def _ready_pieces(self, filled: set[int]) -> list[int]:
@@ -384,7 +386,7 @@ class _Gathering:
                 put_with=LOADING if piece.groups is None else FITTING,
                 insert=scratch.insert(self.names[number]),
                 ceiling=ceiling,
-                told=self.told if piece.groups is not None else None,
+                told=self.read if piece.groups is None else self.told,
             )
             await filling.run(reads)
         for column, values in found.items():
@@ -432,11 +434,13 @@ class _Gathering:
                 err = in_own_words(err, self.names, self.plan.pieces)
             client.fail(err, rest.next_seq)
             return
-        diagnostics = self.told
+        warned = Diagnostics()
         if rest.warnings:
             warned = without_phantoms(await fetch_warnings(conn, rest.warnings))
-            diagnostics.total += warned.total
-            diagnostics += logical_rows(client, warned)
+        diagnostics = repeated(self.read, warned)
+        diagnostics[:] = logical_rows(client, diagnostics)
+        diagnostics.total += self.told.total
+        diagnostics[:0] = logical_rows(client, self.told)
         rest.warnings = diagnostics.total
         client.session.apply(Outcome(found=rest.rows))
         if effects is not None:

@@ -75,11 +75,10 @@ class Filling(Reading):
         put_with: Settings,
         insert: bytes,
         ceiling: int | None,
-        told: Diagnostics | None,
+        told: Diagnostics,
     ) -> None:
         """`columns`: the values of these columns go into these sets. `insert` is the INSERT up to its rows,
-        `put_with` what the scratch connection is set to for it. `told`: where the rest does not say the
-        warnings again.
+        `put_with` what the scratch connection is set to for it. `told` gets the warnings.
         """
         super().__init__(client, work, settings, ceiling=ceiling, told=told)
         self._loading = loading

@@ -16,7 +16,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
 from proxy.engine import lease
 from proxy.engine.admission import admit_bound
-from proxy.engine.diagnostics import drain_diagnostics, fetch_warnings, opens
+from proxy.engine.diagnostics import SHOW_WARNINGS, diagnostics_of, drain_diagnostics, opens
 from proxy.engine.planning import plan_for
 from proxy.engine.session_sync import sync_packets
 from proxy.engine.warned import without_phantoms
@@ -25,7 +25,8 @@ from proxy.load import Load
 from proxy.session.outcome import Diagnostics
 from proxy.session.values import values_of
 from proxy.wire.packets import Err, ProtocolError, query_packet
-from proxy.wire.rows import ResultReader
+from proxy.wire.resultset import decode_row
+from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import BindError, Bound, Choose, Plan, ShardSelect
 
 if TYPE_CHECKING:
@@ -79,8 +80,9 @@ class Source:
         self.over = False
         self.failed = False
         self.paused = False
-        self.warnings = 0
         self._reader = ResultReader()
+        self._warnings: int | None = None  # the number of those that the host is being asked for
+        self._shown: list[bytes] = []
 
     @property
     def client(self) -> Exchange:
@@ -124,6 +126,9 @@ class Source:
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         block = self._reader.feed(data, conn.scanner.ending)
+        if self._warnings is not None:
+            self._shown += split_rows(block) if block else []
+            return
         if self.reading.error is None and self._reader.rows_begun:
             self.reading.received(self.host, self._reader.columns, block)
 
@@ -131,16 +136,36 @@ class Source:
         if self.paused:
             self.paused = False
             conn.transport.resume_reading()
-        self.warnings += conn.scanner.warnings
-        self.client.visited(conn, self.loads)
+        if self._warnings is None:
+            self.client.visited(conn, self.loads)
         if conn.scanner.err is not None:
             self.failed = True
             self.reading.fail(conn.scanner.err)
-        elif self.statements and self.reading.error is None:
+        elif self._warnings is not None:
+            self._tell(conn, self._warnings)
+        elif conn.scanner.warnings and self.reading.told is not None and self.reading.error is None:
+            self._warnings, self._shown = conn.scanner.warnings, []
+            self._reader = ResultReader()
+            conn.send(SHOW_WARNINGS, self)
+            return
+        self._warnings = None
+        if self.statements and self.reading.error is None:
             self.send_next(self.reading.settings)
             return
         self.over = True
         self.reading.wake.set()
+
+    def _tell(self, conn: BackendConnection, total: int) -> None:
+        """Note the warnings of the statement before."""
+        try:
+            rows = [decode_row(row, len(self._reader.columns)) for row in self._shown]
+        except ProtocolError as problem:
+            self.reading.fail(ProxyError("backend_protocol", host=conn.host, reason=str(problem)))
+            return
+        found = without_phantoms(diagnostics_of(rows, total))
+        if self.reading.told is not None:
+            self.reading.told += found
+            self.reading.told.total += found.total
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         self.over = True
@@ -163,7 +188,7 @@ class Reading(ABC):
         """`settings`: what the statements are run with. `ceiling`: the rows of a scatter that the user may
         read. `told` gets the warnings.
         """
-        self._told = told
+        self.told = told
         self.client = client
         self.work = work
         self.settings = settings
@@ -196,7 +221,6 @@ class Reading(ABC):
                 source.send_next(self.settings)
             await self._take()
             await self._end()
-            await self._tell()
         except BaseException:
             for source in self._sources:
                 if source.conn is not None and source.conn.receiver is not None:
@@ -262,16 +286,6 @@ class Reading(ABC):
                 client.services.backends.killed(source.conn)
             if source.failed and source.conn is not None and not source.conn.closed:
                 await drain_diagnostics(client, source.conn)
-
-    async def _tell(self) -> None:
-        """Fetch the warnings, of each host's last statement that has some."""
-        if self._told is None or self.error is not None:
-            return
-        for source in self._sources:
-            if source.warnings and source.conn is not None and not source.conn.closed:
-                found = without_phantoms(await fetch_warnings(source.conn, source.warnings))
-                self._told += found
-                self._told.total += found.total
 
     def _give_back(self) -> None:
         """No source is at work any more."""
