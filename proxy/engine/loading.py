@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.settings import LOGIN, Settings
+from proxy.backends.settings import LOGIN, RESULTS, Settings
+from proxy.wire.wide import Form, form_of
 from rewriter.plans import Bound, Merge
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
+    from proxy.session.state import Session
 
 LOADING: Final = LOGIN.with_values(
     {
@@ -32,9 +34,16 @@ PATIENCE: Final = b"28800"
 usual 60 seconds it gives up when the client reads slowly."""
 
 
+_RESULTS: Final = "character_set_results"
 _LIMIT: Final = "sql_select_limit"
 _ALL_ROWS: Final = b"18446744073709551615"
 """No limit: DEFAULT may be one, where a server has it for all its sessions."""
+
+
+def results_form(session: Session) -> Form:
+    """The form of names and numbers in the rows that servers send with the session's settings."""
+    results = session.settings.get(_RESULTS)
+    return form_of(results, all_numbers=session.env.flavour.widens_numbers)
 
 
 def resting_settings(client: Exchange) -> Settings:
@@ -45,23 +54,25 @@ def resting_settings(client: Exchange) -> Settings:
 
 def reading_settings(client: Exchange) -> Settings:
     """The session's settings as pieces are read with: texts whole, and all rows."""
-    changed = {"character_set_results": b"utf8mb4", "net_write_timeout": PATIENCE, _LIMIT: _ALL_ROWS}
+    changed = {_RESULTS: b"utf8mb4", "net_write_timeout": PATIENCE, _LIMIT: _ALL_ROWS}
     return client.session.settings.base.with_values(changed)
 
 
 @contextmanager
 def every_row(client: Exchange) -> Iterator[None]:
-    """Statements that are run within it read all their rows, whatever the session's sql_select_limit is. A
-    server cuts off only what a client's own SELECT gives; what a write reads is never cut off.
+    """Run statements that read all their rows, with texts in utf8mb4, whatever sql_select_limit and
+    character_set_results the session has: they are for what a client's own SELECT gives, not for what a write
+    reads.
     """
     session = client.session
-    before = session.settings.get(_LIMIT)
-    session.settings = session.settings.with_values({_LIMIT: _ALL_ROWS})
+    before = session.settings.values
+    session.settings = session.settings.with_values({_LIMIT: _ALL_ROWS, _RESULTS: b"utf8mb4", RESULTS: b""})
     try:
         yield
-    finally:  # of now: the statements may have set user variables
-        settings = session.settings.without((_LIMIT,))
-        session.settings = settings if before is None else settings.with_values({_LIMIT: before})
+    finally:  # the statements may have set user variables
+        names = (_LIMIT, _RESULTS, RESULTS)
+        kept = {name: before[name] for name in names if name in before}
+        session.settings = session.settings.without(names).with_values(kept)
 
 
 def limits_rows(client: Exchange) -> bool:
