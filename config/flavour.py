@@ -64,6 +64,9 @@ class Flavour:
     """A view of information_schema is read quickly where it names a schema by `=`, and not within another."""
     constants_need_collation: bool
     """Constants beside columns of information_schema must be given its collation."""
+    widens_numbers: bool
+    """In results of ucs2, utf16 and utf32 all numbers and times of text rows are in that character set, not only
+    decimal numbers that are computed."""
 
     # -- what is allowed
     groups_are_checked: bool
@@ -203,6 +206,7 @@ MARIADB: Final = Flavour(
     views_in_utf8mb3=True,
     looks_up_schemas=True,
     constants_need_collation=False,
+    widens_numbers=True,
     groups_are_checked=False,
     folds_constants=False,
     orders_by_hidden=True,
@@ -280,6 +284,7 @@ MYSQL: Final = Flavour(
     views_in_utf8mb3=False,
     looks_up_schemas=False,
     constants_need_collation=True,
+    widens_numbers=False,
     groups_are_checked=True,
     folds_constants=True,
     orders_by_hidden=False,

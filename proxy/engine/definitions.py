@@ -12,6 +12,7 @@ from proxy.wire.constants import MAX_PAYLOAD, ColumnFlag, ColumnType
 from proxy.wire.packets import frame
 from proxy.wire.resultset import Column, decode_column, decode_row, encode_row, header_packets
 from proxy.wire.rows import split_rows
+from proxy.wire.wide import ASCII, DECIMALS, Form
 from rewriter.plans import Plan, Reject, ShardSelect, Values
 
 if TYPE_CHECKING:
@@ -37,14 +38,21 @@ _ANY_NUMBER: Final = 31
 """The `decimals` of a DOUBLE with as many as it needs."""
 
 
-def fill_zeros(rows: bytes, seq: int, width: int, digits: Mapping[int, int]) -> bytes:
-    """A block of rows of `width` columns, numbered from `seq`, with the zeros that UNION has lost."""
+_DECIMAL: Final = ColumnType.NEWDECIMAL
+
+
+def fill_zeros(rows: bytes, seq: int, width: int, digits: Mapping[int, int], form: Form = ASCII) -> bytes:
+    """A block of rows of `width` columns, numbered from `seq`, with the values that UNION has changed as one
+    SELECT gives them. `digits`: those of ZEROFILL columns, and 0 for computed decimal numbers.
+    """
     filled = []
     for payload in split_rows(rows):
         values = decode_row(payload, width)
         for index, length in digits.items():
             value = values[index]
-            values[index] = None if value is None else value.rjust(length, b"0")
+            if value is not None:
+                number = form.read(value).rjust(length, b"0")
+                values[index] = form.stored(number) if length else form.computed(number, _DECIMAL)
         filled.append(frame(encode_row(values), seq & 0xFF))
         seq += 1 + len(payload) // MAX_PAYLOAD
     return b"".join(filled)
@@ -147,9 +155,15 @@ class Definitions:
         self._shown = columns if self._place is None else changed(columns, self._place)
         self._union = self.opened = None
 
-    def zeros_of(self, *, union: bool) -> dict[int, int]:
-        """The ZEROFILL columns that have lost their zeros, with the digits that they show."""
-        return self._zeros if union or self._exact else {}
+    def zeros_of(self, *, union: bool, form: Form = ASCII) -> dict[int, int]:
+        """The columns whose values UNION has changed, as `fill_zeros` takes them."""
+        if not union and not self._exact:
+            return {}
+        if not form.codec or form.all_numbers:
+            return self._zeros
+        shown = map(decode_column, self._shown)
+        computed = (index for index, one in enumerate(shown) if one.type in DECIMALS and not one.org_name)
+        return dict.fromkeys(computed, 0) | self._zeros
 
     def of(self, columns: list[bytes], hidden: int, *, union: bool) -> list[bytes]:
         """What to show for a result whose visible columns are `columns`, of a `union` or of one SELECT."""

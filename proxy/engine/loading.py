@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from proxy.backends.settings import LOGIN, Settings
+from proxy.backends.settings import LOGIN, RESULTS, Settings
+from proxy.wire.wide import Form, form_of
 from rewriter.plans import Bound, Merge
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
+    from proxy.session.state import Session
 
 LOADING: Final = LOGIN.with_values(
     {
@@ -34,9 +36,16 @@ usual 60 seconds it gives up when the client reads slowly."""
 
 _WARNINGS: Final = "max_error_count"
 _MANY: Final = b"1024"
+_RESULTS: Final = "character_set_results"
 _LIMIT: Final = "sql_select_limit"
 _ALL_ROWS: Final = b"18446744073709551615"
 """No limit: DEFAULT may be one, where a server has it for all its sessions."""
+
+
+def results_form(session: Session) -> Form:
+    """The form of names and numbers in the rows that servers send with the session's settings."""
+    results = session.settings.get(_RESULTS)
+    return form_of(results, all_numbers=session.env.flavour.widens_numbers)
 
 
 def resting_settings(client: Exchange) -> Settings:
@@ -47,28 +56,28 @@ def resting_settings(client: Exchange) -> Settings:
 
 def reading_settings(client: Exchange) -> Settings:
     """The session's settings as pieces are read with: texts whole, and all rows."""
-    changed = {"character_set_results": b"utf8mb4", "net_write_timeout": PATIENCE, _LIMIT: _ALL_ROWS}
+    changed = {_RESULTS: b"utf8mb4", "net_write_timeout": PATIENCE, _LIMIT: _ALL_ROWS}
     return client.session.settings.base.with_values(changed)
 
 
 @contextmanager
 def every_row(client: Exchange, *, warnings: bool = False) -> Iterator[None]:
-    """Statements that are run within it read all their rows, whatever the session's sql_select_limit is. A
-    server cuts off only what a client's own SELECT gives; what a write reads is never cut off. `warnings`:
-    the servers keep many of their warnings, whatever the session's max_error_count is.
+    """Run statements that read all their rows, with texts in utf8mb4, whatever sql_select_limit and
+    character_set_results the session has: they are for what a client's own SELECT gives, not for what a write
+    reads. `warnings`: the servers keep many warnings of these statements, whatever the session's
+    max_error_count is.
     """
     session = client.session
-    changed = {_LIMIT: _ALL_ROWS}
-    if warnings and (_WARNINGS in session.settings.values or session.env.flavour.sets_max_error_count):
+    before = session.settings.values
+    changed = {_LIMIT: _ALL_ROWS, _RESULTS: b"utf8mb4", RESULTS: b""}
+    if warnings and (_WARNINGS in before or session.env.flavour.sets_max_error_count):
         changed[_WARNINGS] = _MANY
-    before = {name: session.settings.get(name) for name in changed}
     session.settings = session.settings.with_values(changed)
     try:
         yield
-    finally:  # of now: the statements may have set user variables
-        settings = session.settings.without(changed)
-        old = {name: value for name, value in before.items() if value is not None}
-        session.settings = settings.with_values(old)
+    finally:  # the statements may have set user variables
+        kept = {name: before[name] for name in changed if name in before}
+        session.settings = session.settings.without(changed).with_values(kept)
 
 
 def limits_rows(client: Exchange) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from proxy.engine.loading import results_form
 from proxy.engine.result import ResultSink, Rewritten
 from proxy.errors import ProxyError
 from proxy.wire import row_packets
@@ -75,7 +76,8 @@ class BinarySink(Rewritten):
         super().write(data)
 
     def columns(self, definitions: list[bytes]) -> None:
-        self._encoder = RowEncoder([decode_column(one).type for one in definitions])
+        types = [decode_column(one).type for one in definitions]
+        self._encoder = RowEncoder(types, results_form(self.client.session))
         super().columns(definitions)
         packets = b"".join(self._pieces)
         if len(packets) <= _MOST:

@@ -132,15 +132,18 @@ def _literal(client: Exchange, value: bytes | None, column: Column) -> bytes:
     if column.type in _STRINGS and column.collation == BINARY_COLLATION:
         return b"_binary x'" + value.hex().encode() + b"'"  # not a number, whatever the column
     session = client.session
-    if not value.isascii() and (session.unsafe_charset or not _same_charset(client)):
-        raise ProxyError("charset_refused", charset=session.env.charset)
+    if not value.isascii() and not _writes_utf8(client):
+        return b"_utf8mb4 x'" + value.hex().encode() + b"'"
     return quote(value, session.no_backslash_escapes)
 
 
-def _same_charset(client: Exchange) -> bool:
-    """Whether text comes in the character set that statements are written in."""
+def _writes_utf8(client: Exchange) -> bool:
+    """Whether statements are written in utf8mb4, and a literal keeps all its letters."""
     settings = client.session.settings
-    return settings.get("character_set_results") == settings.get("character_set_client")
+    return all(
+        settings.get(name) in (b"utf8mb4", b"'utf8mb4'")
+        for name in ("character_set_client", "character_set_connection")
+    )
 
 
 def _nothing(client: Exchange, plan: ReadThenWrite, diagnostics: list[Diagnostic]) -> None:

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 
 from .constants import ColumnFlag, ColumnType
 from .packets import ProtocolError, lenenc, lenenc_bytes, read_lenenc, read_lenenc_bytes
+from .wide import ASCII, Form
 
 UNSIGNED: Final = 0x8000
 #: The flag of EXECUTE that says: the number of parameters is in the packet, though the statement has none
@@ -397,11 +398,14 @@ _KINDS: Final = {
 
 
 class RowEncoder:
-    """Makes binary rows of text rows, for columns of these types. `kinds`: as `row_packets.binary_rows`."""
+    """Makes binary rows of text rows, for columns of these types. `kinds`: as `row_packets.binary_rows`.
+    `form`: that of numbers in the text rows.
+    """
 
-    __slots__ = ("_encoders", "_size", "kinds")
+    __slots__ = ("_encoders", "_form", "_size", "kinds")
 
-    def __init__(self, types: Sequence[int]) -> None:
+    def __init__(self, types: Sequence[int], form: Form = ASCII) -> None:
+        self._form = form
         self._encoders = [_ENCODERS.get(type_) for type_ in types]
         self._size = (len(self._encoders) + 9) // 8
         self.kinds = b"".join(_KINDS.get(one, b"-") if one else b"s" for one in self._encoders)
@@ -419,7 +423,8 @@ class RowEncoder:
                     nulls[number >> 3] |= 1 << (number & 7)
                     continue
                 at, pos = pos, pos + length
-                pieces.append(payload[begin:pos] if encoder is None else encoder(payload[at:pos]))
+                made = payload[begin:pos] if encoder is None else encoder(self._form.read(payload[at:pos]))
+                pieces.append(made)
         except (ValueError, StructError, OverflowError):
             raise ProtocolError("a value is none of its column's type") from None
         if pos != len(payload):

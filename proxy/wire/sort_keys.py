@@ -29,6 +29,7 @@ from .constants import MAX_PAYLOAD
 from .packets import frame, read_lenenc_bytes
 from .resultset import value_offsets
 from .rows import first_row
+from .wide import ASCII, Form
 
 NUMBER, TIME, DOUBLE, BYTES, PADDED = b"n", b"t", b"d", b"b", b"p"
 
@@ -124,8 +125,11 @@ def value_key(value: bytes | None, kind: bytes, pad: bytes = b"", *, descending:
     return key.translate(_COMPLEMENT) if descending else key
 
 
-def keyed(block: bytes, columns: int, shown: int, parts: Sequence[Part]) -> tuple[list[bytes], list[bytes]]:
+def keyed(
+    block: bytes, columns: int, shown: int, parts: Sequence[Part], form: Form = ASCII
+) -> tuple[list[bytes], list[bytes]]:
     """The keys of a row block's rows, and the rows as packets of their first `shown` columns, to be numbered.
+    `form`: that of names and numbers in the rows.
 
     Raises ProtocolError when one is no row of so many columns, ValueError when a value is not of its kind,
     OtherName when a column has another name than the parts say.
@@ -134,21 +138,28 @@ def keyed(block: bytes, columns: int, shown: int, parts: Sequence[Part]) -> tupl
     packets: list[bytes] = []
     told, pos, end = tuple(parts), 0, len(block)
     while pos < end:
-        some, theirs, pos = row_packets.keyed_rows(block, pos, columns, shown, told, MAX_PAYLOAD)
-        keys += some
-        packets += theirs
+        if form is ASCII:
+            some, theirs, pos = row_packets.keyed_rows(block, pos, columns, shown, told, MAX_PAYLOAD)
+            keys += some
+            packets += theirs
         if pos < end:
             payload, pos = first_row(block, pos)
             offsets = value_offsets(payload, columns)
-            keys.append(b"".join([_part_of(payload, offsets, part) for part in told]))
+            keys.append(b"".join([_part_of(payload, offsets, part, form) for part in told]))
             packets.append(frame(payload[: offsets[shown]]))
     return keys, packets
 
 
-def _part_of(payload: bytes, offsets: Sequence[int], part: Part) -> bytes:
+_NUMBERS: Final = (NUMBER, TIME, DOUBLE)
+
+
+def _part_of(payload: bytes, offsets: Sequence[int], part: Part, form: Form) -> bytes:
     if part.named >= 0:
         name, _ = read_lenenc_bytes(payload, offsets[part.named])
+        name = None if name is None else form.read(name)
         if name != part.name:
             raise OtherName(part, name)
     value, _ = read_lenenc_bytes(payload, offsets[part.column])
+    if value is not None and part.kind in _NUMBERS:
+        value = form.read(value)
     return value_key(value, part.kind, part.pad, descending=part.descending)

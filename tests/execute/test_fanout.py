@@ -236,6 +236,18 @@ async def test_rows_that_are_none(world: World, client: Client, payload: bytes) 
     assert client.last.err in (1105, 1835)
 
 
+async def test_an_error_in_the_first_rows_is_the_first_packet(world: World, client: Client) -> None:
+    """Nothing has been sent before it, and it is numbered so; the fan-out still waits for the other host."""
+    broken = Numbers()
+    broken.rows = [b"\x01x"]
+    world.server("h1").script = lambda conn, sql: [broken]
+    client.ask(fan("h1", "h2", merge=ORDERED))
+    await world.turn()
+    world.server("h1").one.deliver()
+    await done(world, client)
+    assert (client.last.err, client.last.seq, client.last.columns) == (1105, 1, [])
+
+
 async def test_no_result_set(world: World, client: Client) -> None:
     world.server("h1").script = lambda conn, sql: []
     client.ask(fan("h1"))

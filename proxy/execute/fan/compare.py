@@ -26,9 +26,12 @@ from proxy.wire.sort_keys import (
     keyed,
     value_key,
 )
+from proxy.wire.wide import ASCII, Form
 from rewriter.plans import Aggregate, SortKey
 
 _FLOATS = frozenset({ColumnType.FLOAT, ColumnType.DOUBLE})
+_BINARY = b"binary"
+"""The collation of bytes, whose values are compared themselves."""
 #: A DECIMAL has up to 65 digits, a sum of them a few more: none may be rounded off.
 _EXACT = Context(prec=200)
 #: `decimals` of a DOUBLE that has no fixed number of them, and where its text goes over to an exponent.
@@ -51,14 +54,18 @@ def readable() -> Iterator[None]:
 class _Collation:
     """That of a text key: the first row names it, and all shards must have the same."""
 
-    def __init__(self, column: Column, pads: Mapping[bytes, bytes]) -> None:
+    def __init__(self, column: Column, pads: Mapping[bytes, bytes], form: Form) -> None:
         self._column = column
         self._pads = pads
+        self._form = form
         self._name: bytes | None = None
 
     def choose(self, name: bytes | None) -> tuple[bytes, bytes]:
-        """The name as a row has it, and the weight of a space, b"" in a NO PAD collation."""
-        name = name or b""
+        """The name, in ASCII, and the weight of a space, b"" in a NO PAD collation. `name`: as in a row."""
+        return self.named(self._form.read(name or b""))
+
+    def named(self, name: bytes) -> tuple[bytes, bytes]:
+        """As `choose`, for a name in ASCII."""
         if name != self._name and self._name is not None:
             where = self._column.name.decode("utf-8", "replace")
             reason = f"the collation of {where} is not the same on all shards"
@@ -79,15 +86,17 @@ class RowKeys:
         columns: Sequence[Column],
         shown: int,
         pads: Mapping[bytes, bytes],
+        form: Form = ASCII,
     ) -> None:
-        """`shown`: so many columns are the client's."""
+        """`shown`: so many columns are the client's. `form`: that of names and numbers in the rows."""
         for key in keys:
             if columns[key.column].flags & (ColumnFlag.ENUM | ColumnFlag.SET):
                 raise _no_order(columns[key.column])  # ENUM and SET are sorted by number, and these are texts
         self._count = len(columns)
         self._shown = shown
         self._keys = keys
-        self._collations = [_collation(key, columns, pads) for key in keys]
+        self._form = form
+        self._collations = [_collation(key, columns, pads, form) for key in keys]
         self._columns = columns
         self._parts: list[Part] | None = None
 
@@ -98,11 +107,11 @@ class RowKeys:
         if self._parts is None:
             self._parts = self._make_parts(first_row(block, 0)[0])
         try:
-            return keyed(block, self._count, self._shown, self._parts)
+            return keyed(block, self._count, self._shown, self._parts, self._form)
         except OtherName as other:
             collation = self._collations[self._parts.index(other.part)]
             assert collation is not None
-            collation.choose(other.name)
+            collation.named(other.name or b"")
             raise AssertionError("the name is that of the part") from None
 
     def _make_parts(self, row: bytes) -> list[Part]:
@@ -117,21 +126,26 @@ class RowKeys:
             else:
                 named = key.collation % self._count
                 name, pad = collation.choose(values[named])
+                column = key.column if name == _BINARY else key.weight
                 kind = PADDED if pad else BYTES
-                parts.append(Part(kind, key.descending, key.weight % self._count, pad, named, name))
+                parts.append(Part(kind, key.descending, column % self._count, pad, named, name))
         return parts
 
 
 def _collation(
-    key: SortKey | Aggregate, columns: Sequence[Column], pads: Mapping[bytes, bytes]
+    key: SortKey | Aggregate, columns: Sequence[Column], pads: Mapping[bytes, bytes], form: Form
 ) -> _Collation | None:
-    """What a key's weights are read by, None when its values are compared."""
+    """What a key's weights are read by, None when its values are compared.
+
+    A text's definition has the collation of the client's results, not that of its values: the rows name it.
+    """
     column = columns[key.column]
-    if kind_of(column) is not None:
-        return None
-    if key.weight is None or key.collation is None or column.type == ColumnType.JSON:
+    named = key.weight is not None and key.collation is not None
+    if named and column.type != ColumnType.JSON and _by_type(column) is None:
+        return _Collation(column, pads, form)
+    if kind_of(column) is None:
         raise _no_order(column)
-    return _Collation(column, pads)
+    return None
 
 
 def _no_order(column: Column) -> ProxyError:
@@ -143,6 +157,14 @@ def kind_of(column: Column) -> bytes | None:
     """How a column's values are compared, as a kind of `sort_keys`; None for text, which only a server can
     weigh, and for JSON.
     """
+    found = _by_type(column)
+    if found is None and column.collation == BINARY_COLLATION and column.type != ColumnType.JSON:
+        return BYTES
+    return found
+
+
+def _by_type(column: Column) -> bytes | None:
+    """As `kind_of`, None also for bytes, which only their collation tells from texts."""
     kind = column.type
     if kind in _FLOATS:
         return DOUBLE
@@ -152,9 +174,7 @@ def kind_of(column: Column) -> bytes | None:
         return BYTES
     if kind == ColumnType.TIME:
         return TIME
-    if kind == ColumnType.NULL or (column.collation == BINARY_COLLATION and kind != ColumnType.JSON):
-        return BYTES
-    return None
+    return BYTES if kind == ColumnType.NULL else None
 
 
 # -- combining
@@ -166,33 +186,41 @@ def combine(
     columns: Sequence[Column],
     partials: Sequence[list[bytes | None]],
     pads: Mapping[bytes, bytes],
+    form: Form = ASCII,
 ) -> bytes | None:
-    """One aggregate over the shards' partial values."""
+    """One aggregate over the shards' partial values. `form`: that of names and numbers in the rows."""
     present = [row for row in partials if row[aggregate.column] is not None]
     values = [row[aggregate.column] or b"" for row in present]
     if aggregate.function == "count":
-        return str(sum(map(int, values))).encode()
+        count = sum(int(form.read(value)) for value in values)
+        return form.computed(str(count).encode(), ColumnType.LONGLONG)
     if not present:
         return None
     if aggregate.function == "sum":
-        return _sum(values, columns[aggregate.column])
-    of = _rank(aggregate, columns, pads)
+        column = columns[aggregate.column]
+        return form.computed(_sum([form.read(value) for value in values], column), column.type)
+    of = _rank(aggregate, columns, pads, form)
     ranked = ((of(row), value) for row, value in zip(present, values, strict=True))
     pick = min if aggregate.function == "min" else max
-    return pick(ranked, key=lambda pair: pair[0])[1]
+    picked = pick(ranked, key=lambda pair: pair[0])[1]
+    kind = columns[aggregate.column].type
+    return form.computed(form.read(picked), kind) if kind in NUMERIC else picked
 
 
 def _rank(
-    aggregate: Aggregate, columns: Sequence[Column], pads: Mapping[bytes, bytes]
+    aggregate: Aggregate, columns: Sequence[Column], pads: Mapping[bytes, bytes], form: Form
 ) -> Callable[[list[bytes | None]], bytes]:
     """A function from a row to bytes that sort as the aggregated value does."""
-    collation = _collation(aggregate, columns, pads)
+    collation = _collation(aggregate, columns, pads, form)
+    kind = kind_of(columns[aggregate.column]) or BYTES
 
     def of(row: list[bytes | None]) -> bytes:
         if collation is None or aggregate.weight is None or aggregate.collation is None:
-            return value_key(row[aggregate.column], kind_of(columns[aggregate.column]) or BYTES)
-        _, pad = collation.choose(row[aggregate.collation])
-        return value_key(row[aggregate.weight], PADDED if pad else BYTES, pad)
+            value = row[aggregate.column]
+            return value_key(value if value is None or kind == BYTES else form.read(value), kind)
+        name, pad = collation.choose(row[aggregate.collation])
+        column = aggregate.column if name == _BINARY else aggregate.weight
+        return value_key(row[column], PADDED if pad else BYTES, pad)
 
     return of
 

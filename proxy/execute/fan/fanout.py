@@ -21,7 +21,7 @@ from proxy.backends.waiting import Waiter
 from proxy.engine import lease
 from proxy.engine.definitions import Definitions, fill_zeros
 from proxy.engine.diagnostics import drain_diagnostics
-from proxy.engine.loading import spread_merge, spread_settings
+from proxy.engine.loading import results_form, spread_merge, spread_settings
 from proxy.engine.session_sync import sync_packets
 from proxy.engine.warned import Told, notices
 from proxy.errors import ProxyError
@@ -222,18 +222,21 @@ class FanOut:
                 definitions.remember(data[: reader.begins], reader.columns)
         if self.error is not None or not reader.rows_begun:
             return
+        head = b""
         try:
-            head = b"" if self.merger is not None else self._begin(branch)
+            if self.merger is None:
+                head = self._begin(branch)
             assert self.merger is not None
             if len(reader.columns) != self._width:
                 raise ProxyError("merge_failed", reason=f"{branch.host} has other columns than the others")
             seq = self.merger.seq
             out = self.merger.rows(branch.run, block) if block else b""
-        except ProtocolError as problem:
-            self._fail_now(ProxyError("backend_protocol", host=branch.host, reason=str(problem)))
-            return
-        except ProxyError as error:
-            self._fail_now(error)
+        except (ProtocolError, ProxyError) as problem:
+            if head:
+                self.merger = None  # nothing has been sent, and the error is the whole reply
+            if isinstance(problem, ProtocolError):
+                problem = ProxyError("backend_protocol", host=branch.host, reason=str(problem))
+            self._fail_now(problem)
             return
         self.bytes += len(block)
         if self._give(head, out, seq):
@@ -261,7 +264,8 @@ class FanOut:
         excess = self._excess()
         if excess is None:
             if self._zeros and rows:
-                rows = fill_zeros(rows, seq, self._width - self.merge.hidden, self._zeros)
+                width = self._width - self.merge.hidden
+                rows = fill_zeros(rows, seq, width, self._zeros, results_form(self.client.session))
             if head:  # apart: to join them would copy the rows
                 self.client.transport.write(head)
             if rows:
@@ -302,10 +306,11 @@ class FanOut:
             extended=session.extended,
         )
         several = union or any(len(one.shards) > 1 for one in self.bound.statements)
-        self._zeros = self.definitions.zeros_of(union=several)
+        form = results_form(session)
+        self._zeros = self.definitions.zeros_of(union=several, form=form)
         runs = len(self.bound.statements)
         pads = self.client.services.pads
-        self.merger = make_merger(self.merge, columns, runs, seq, pads)
+        self.merger = make_merger(self.merge, columns, runs, seq, pads, form)
         return head
 
     # -- ends

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from proxy.wire.packets import frame
 from proxy.wire.resultset import Column, decode_row, encode_row
 from proxy.wire.rows import renumber, split_rows
+from proxy.wire.wide import ASCII, Form
 from rewriter.plans import Merge
 
 from .compare import RowKeys, combine, readable
@@ -169,10 +170,16 @@ class OrderedMerge(_Output):
     """
 
     def __init__(
-        self, merge: Merge, columns: Sequence[Column], runs: int, seq: int, pads: Mapping[bytes, bytes]
+        self,
+        merge: Merge,
+        columns: Sequence[Column],
+        runs: int,
+        seq: int,
+        pads: Mapping[bytes, bytes],
+        form: Form,
     ) -> None:
         super().__init__(merge, columns, seq)
-        self._keys = RowKeys(merge.order, columns, len(columns) - merge.hidden, pads)
+        self._keys = RowKeys(merge.order, columns, len(columns) - merge.hidden, pads, form)
         self._runs = [_Run() for _ in range(runs)]
         self._absent = runs  # runs that have not ended and of which no row is there
         self._waiting = 0  # rows
@@ -244,11 +251,18 @@ class Combination(_Output):
     """Aggregates over partial rows, one row at the end."""
 
     def __init__(
-        self, merge: Merge, columns: Sequence[Column], runs: int, seq: int, pads: Mapping[bytes, bytes]
+        self,
+        merge: Merge,
+        columns: Sequence[Column],
+        runs: int,
+        seq: int,
+        pads: Mapping[bytes, bytes],
+        form: Form,
     ) -> None:
         super().__init__(merge, columns, seq)
         self._aggregates = merge.aggregates
         self._pads = pads
+        self._form = form
         self._partials: list[list[bytes | None]] = []
         self._missing = runs
 
@@ -264,7 +278,9 @@ class Combination(_Output):
         row: list[bytes | None] = list(self._partials[0])
         with readable():
             for aggregate in self._aggregates:
-                row[aggregate.column] = combine(aggregate, self._columns, self._partials, self._pads)
+                row[aggregate.column] = combine(
+                    aggregate, self._columns, self._partials, self._pads, self._form
+                )
         return self._give([frame(encode_row(row[: len(self._columns) - self._hidden]))])
 
 
@@ -274,13 +290,15 @@ def make_merger(
     runs: int,
     seq: int,
     pads: Mapping[bytes, bytes],
+    form: Form = ASCII,
 ) -> Merger:
     """The merger that `merge` asks for. `columns` are the servers' definitions, hidden ones included.
 
     `pads`: for each collation by its name, the weight of a space if it is PAD SPACE, else b"".
+    `form`: that of names and numbers in the rows.
     """
     if merge.aggregates:
-        return Combination(merge, columns, runs, seq, pads)
+        return Combination(merge, columns, runs, seq, pads, form)
     if merge.order:
-        return OrderedMerge(merge, columns, runs, seq, pads)
+        return OrderedMerge(merge, columns, runs, seq, pads, form)
     return Concatenation(merge, columns, seq)

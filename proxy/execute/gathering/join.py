@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.collect import ServerError
 from proxy.engine.column_metadata import place_of
 from proxy.engine.definitions import MOST_DEFINITIONS, JoinDefinitions
-from proxy.engine.loading import limits_rows
+from proxy.engine.loading import limits_rows, results_form
 from proxy.engine.naming import logical_rows
 from proxy.engine.transcode import exact_sink
 from proxy.errors import ProxyError
@@ -97,6 +97,8 @@ async def answered_by_join(
     """Answer the client by two reads; False when that is no way, and nothing was sent."""
     plan = gather.join
     if plan is None or exact_sink(client) is not None or limits_rows(client):
+        return False
+    if results_form(client.session).codec:  # links are read as ASCII
         return False
     joining = _Joining(client, gather, plan, values, choose, work)
     try:
