@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 
 from config.document import Path, Problem, dotted
+from config.ranges import shown
 from config.schema import Database, Kind, Schema, Table
 from config.topology import Keyspace, Topology
+
+DROP_SHARDS = "publish this with `shardgate topology put --drop-shards`, which lists them in `dropped_shards`"
+"""How shards are given up."""
 
 Place = Callable[[Path], str]
 """Gives the place of a path in the schema document, for messages."""
@@ -158,11 +162,12 @@ def succession_problems(old: Topology, new: Topology) -> list[Problem]:
     A lower version is stale. The same version with other content is accepted: the source holds one
     document, and proxies that refused it would disagree with those that started later. What decides
     the shard of a row that already exists cannot change under a running proxy: restart for that.
+    Shards do not vanish: see `lacking_problems`.
     """
     if new.version < old.version:
         message = f"is {new.version}: stale, version {old.version} is in use"
         return [Problem("version", message)]
-    problems = []
+    problems = lacking_problems(old, new)
     for name, keyspace in new.keyspaces.items():
         before = old.keyspaces.get(name)
         if before is None:
@@ -174,3 +179,17 @@ def succession_problems(old: Topology, new: Topology) -> list[Problem]:
                     Problem(place, "cannot change while rows are placed by it: restart to force it")
                 )
     return problems
+
+
+def lacking_problems(old: Topology, new: Topology) -> list[Problem]:
+    """The shards that `old` has and `new` lacks without listing them as dropped. Statements would not find
+    the rows of such shards, and no statement would fail.
+    """
+    return [
+        Problem(
+            f"keyspaces.{name}.ranges",
+            f"{shown(runs)} in no range, but in version {old.version}, which is in use: their rows would be "
+            f"hidden. Put their ranges back. If their databases have no rows, {DROP_SHARDS}",
+        )
+        for name, runs in new.lacks(old).items()
+    ]

@@ -20,6 +20,10 @@ Host = str
 """The address of one server: `name:port`, `[v6]:port` or `unix:/path`."""
 
 
+Runs = tuple[tuple[int, int], ...]
+"""Shards as pairs of first and last, ascending, without an overlap."""
+
+
 class State(StrEnum):
     """What the shards of a range may be used for now."""
 
@@ -88,7 +92,7 @@ class Ranges(Sequence[Range]):
     slave_of: array[int]
     marks: bytes
     at: array[int]
-    runs: tuple[tuple[int, int], ...]
+    runs: Runs
 
     def __init__(
         self,
@@ -136,7 +140,7 @@ class Ranges(Sequence[Range]):
         columns = {name: getattr(self, name) for name in self.__slots__ if name != "_held"}
         return _restored, (columns,)
 
-    def _places(self) -> tuple[array[int], tuple[tuple[int, int], ...]]:
+    def _places(self) -> tuple[array[int], Runs]:
         """`at` and `runs`."""
         firsts, lasts = self.firsts.tolist(), self.lasts.tolist()
         expected = [0, *(last + 1 for last in lasts[:-1])]
@@ -147,13 +151,7 @@ class Ranges(Sequence[Range]):
         at = array("i", (_NOWHERE,)) * (max(lasts) + 1)
         for number, (first, last) in enumerate(zip(firsts, lasts, strict=True)):
             at[first : last + 1] = array("i", (number,)) * (last - first + 1)
-        runs: list[tuple[int, int]] = []
-        for first, last in zip(firsts, lasts, strict=True):
-            if runs and first <= runs[-1][1] + 1:
-                runs[-1] = runs[-1][0], max(last, runs[-1][1])
-            else:
-                runs.append((first, last))
-        return at, tuple(runs)
+        return at, joined(zip(firsts, lasts, strict=True))
 
     # --- ranges ------------------------------------------------------------------------------------
 
@@ -318,6 +316,48 @@ class Ranges(Sequence[Range]):
         slaves = map((*self.slaves, None).__getitem__, self.slave_of[span])
         facts = dict(enumerate(zip(masters, slaves, self.marks[span], strict=True), span.start))
         return list(map(facts.get, part))
+
+
+def outside(runs: Runs, others: Runs) -> Runs:
+    """The shards of `runs` that `others` do not have."""
+    found: list[tuple[int, int]] = []
+    if runs == others:
+        return ()
+    cuts = iter(others)
+    cut = next(cuts, None)
+    for first, last in runs:
+        while cut is not None and cut[1] < first:
+            cut = next(cuts, None)
+        while cut is not None and cut[0] <= last and first <= last:
+            if cut[0] > first:
+                found.append((first, cut[0] - 1))
+            first = cut[1] + 1
+            if cut[1] >= last:
+                break
+            cut = next(cuts, None)
+        if first <= last:
+            found.append((first, last))
+    return tuple(found)
+
+
+def joined(runs: Iterable[tuple[int, int]]) -> Runs:
+    """The same shards as runs, where they may overlap or touch, in any order."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(runs):
+        if found and first <= found[-1][1] + 1:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return tuple(found)
+
+
+def shown(runs: Runs) -> str:
+    """These shards as a subject: `shard 7 is`, `shards 32 to 63 and 70 are`."""
+    texts = [str(first) if first == last else f"{first} to {last}" for first, last in runs]
+    before = ", ".join(texts[:-1])
+    listed = f"{before} and {texts[-1]}" if before else texts[-1]
+    several = len(runs) > 1 or any(first != last for first, last in runs)
+    return f"shards {listed} are" if several else f"shard {listed} is"
 
 
 def mark(state: State, *, open: bool) -> int:

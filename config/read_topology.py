@@ -11,6 +11,7 @@
           - {range: [0, 511], master: "MySQL001A:3306", slave: "MySQL001B:3306", open: true}
       lookup: {hash: md5, shards: 4096, database: "msdb{shard:05d}", ranges: [...]}
       global: {master: "MySQL001A:3306", slave: "MySQL001B:3306"}
+    dropped_shards: {main: [[512, 767]]}            # shards that were given up, see checks.lacking_problems
 
 Three passes, none of which stops at a problem: the fields by themselves (the models below),
 each keyspace and its ranges, and the fleet: what hosts and database names mean
@@ -32,6 +33,7 @@ from config.document import Document, Path, Spot, from_value
 from config.fields import LayoutSettings, Members, Text, check_name, like
 from config.hosts import same_name
 from config.layout import BUILTIN, Layout
+from config.ranges import Runs, joined, outside, shown
 from config.read_ranges import Bulk, Reduced, reduced
 from config.reserved import reserved
 from config.topology import HashName, Host, Keyspace, Range, State, Topology
@@ -117,6 +119,9 @@ class TopologyFields(Part):
     default: Pair | None = None
     layouts: Annotated[dict[str, LayoutSettings] | None, Field(description="layouts by name")] = None
     keyspaces: Annotated[dict[str, _Keyspace] | None, Field(description="keyspaces by name")] = None
+    dropped_shards: Annotated[
+        dict[str, list[_Bounds]] | None, Field(description="lists of [first, last] by keyspace")
+    ] = None
 
 
 # --- what they mean together ---------------------------------------------------------------------
@@ -174,10 +179,34 @@ def _read(
         keyspaces[name] = made
     if document.at(("keyspaces",)) is None and document.at(("default",)) is None:
         document.refuse((), "field 'keyspaces' is missing (or 'default', when nothing is sharded)")
+    dropped = _read_dropped(fields, keyspaces, document)
     if whole and document.problems:
         return None
     master, slave = (default.master, default.slave) if default else (None, None)
-    return Topology(fields.version or 0, MappingProxyType(keyspaces), master, slave, document.digest)
+    made_of = MappingProxyType(keyspaces)
+    return Topology(fields.version or 0, made_of, master, slave, document.digest, dropped)
+
+
+def _read_dropped(
+    fields: TopologyFields, keyspaces: Mapping[str, Keyspace], document: Document
+) -> dict[str, Runs]:
+    """The shards that were given up, by keyspace. Such a shard is in no range: one that came back is listed
+    no longer, so that nothing lets it vanish a second time.
+    """
+    found: dict[str, Runs] = {}
+    for name, listed in (fields.dropped_shards or {}).items():
+        for number, (first, last) in enumerate(listed):
+            path: Path = ("dropped_shards", name, number)
+            if first > last:
+                document.refuse(path, f"[{first}, {last}] is reversed: must be [first, last]")
+                continue
+            keyspace = keyspaces.get(name)
+            held = keyspace.columns.runs if keyspace is not None and keyspace.sharded else ()
+            both = outside(((first, last),), outside(((first, last),), held))
+            if both:
+                document.refuse(path, f"{shown(both)} also in the keyspace's ranges: remove the entry")
+            found[name] = joined((*found.get(name, ()), (first, last)))
+    return found
 
 
 def _read_sharded(
@@ -358,7 +387,7 @@ def _check_ranges(
     spans.sort(key=lambda span: span[:2])
     _check_overlaps(document, spans)
     for first, last in [] if whole and shards is None else _gaps(spans, shards):
-        document.refuse(path, f"{_shards(first, last)} in no range")
+        document.refuse(path, f"{shown(((first, last),))} in no range")
 
 
 def _span(document: Document, path: Path, first: int, last: int, highest: int, shards: int | None) -> _Span:
@@ -379,7 +408,7 @@ def _check_overlaps(document: Document, spans: Iterable[_Span]) -> None:
     reach: _Span | None = None
     for span in spans:
         if reach is not None and span.first <= reach.last:
-            common = _shards(span.first, min(span.last, reach.last))
+            common = shown(((span.first, min(span.last, reach.last)),))
             document.refuse(span.path, f"{common} also in {document.place(reach.path)}")
         if reach is None or span.last > reach.last:
             reach = span
@@ -396,7 +425,3 @@ def _gaps(spans: Sequence[_Span], shards: int | None) -> list[tuple[int, int]]:
     if shards is not None and expected < shards:
         gaps.append((expected, shards - 1))
     return gaps
-
-
-def _shards(first: int, last: int) -> str:
-    return f"shard {first} is" if first == last else f"shards {first} to {last} are"

@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final, Literal
 
 from config.layout import Layout
-from config.ranges import Host, Range, Ranges, State
+from config.ranges import Host, Range, Ranges, Runs, State, outside
 
 __all__ = ["HashName", "Host", "Keyspace", "Range", "Ranges", "State", "Topology"]
 
@@ -225,7 +225,8 @@ class Topology:
     """One version of the map; compared by identity.
 
     `default` is the host of the databases that the schema does not name, or None. `digest`
-    identifies the document's content, whatever its formatting.
+    identifies the document's content, whatever its formatting. `dropped` lists by keyspace the shards
+    that were given up: the one sign that shards of the topology before may be missing in this one.
     """
 
     version: int
@@ -233,6 +234,7 @@ class Topology:
     default: Host | None = None
     default_slave: Host | None = None
     digest: str = ""
+    dropped: Mapping[str, Runs] = field(default_factory=dict)
 
     hosts: tuple[Host, ...] = field(init=False, repr=False)
     """All masters, in order of first use."""
@@ -261,7 +263,8 @@ class Topology:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _topology, (
-            self.version, dict(self.keyspaces), self.default, self.default_slave, self.digest
+            self.version, dict(self.keyspaces), self.default, self.default_slave, self.digest,
+            dict(self.dropped),
         )  # fmt: skip
 
     @property
@@ -278,6 +281,22 @@ class Topology:
         """Whether both have the same shards, in the same databases."""
         mine, others = ([(one.signature, one.columns.runs) for one in two._sharded] for two in (self, other))
         return mine == others
+
+    def lacks(self, old: Topology) -> dict[str, Runs]:
+        """The shards by keyspace that `old` has, and that this one neither has nor lists as dropped."""
+        found = {}
+        for keyspace in old._sharded:
+            left = self.gone(keyspace)
+            if left:
+                left = outside(left, self.dropped.get(keyspace.name, ()))
+            if left:
+                found[keyspace.name] = left
+        return found
+
+    def gone(self, keyspace: Keyspace) -> Runs:
+        """The shards of a keyspace of another topology that this one does not have."""
+        mine = self.keyspaces.get(keyspace.name)
+        return outside(keyspace.columns.runs, mine.columns.runs if mine is not None else ())
 
     def take_over(self, old: Topology) -> None:
         """Use what `old`, the version before this one, has made for shards that are the same. For a topology

@@ -23,6 +23,7 @@ from fleet.core.progress import Progress, Silent
 from fleet.core.run import Report, Taker
 from fleet.core.steps import Step
 from fleet.references import without_rows
+from fleet.rows import tables_with_rows
 
 _MADE = ("database\t", "tables\t")
 """What the keys of steps that make something begin with."""
@@ -232,14 +233,8 @@ async def with_rows(hosts: Hosts, operation: Operation) -> tuple[dict[Host, Exis
     found = {host: await existing(hosts, host) for host in names}
     full: set[tuple[str, str]] = set()
     for host, databases in names.items():
-        tables = [(name, table) for name in sorted(databases) for table in sorted(found[host].get(name, ()))]
-        for at in range(0, len(tables), 200):
-            asked = " UNION ALL ".join(
-                f"(SELECT {number} FROM {quote(database)}.{quote(table)} LIMIT 1)"
-                for number, (database, table) in enumerate(tables[at : at + 200], at)
-            )
-            for (number,) in await hosts.query(host, asked):
-                full.add((host, ".".join(tables[int(number)])))
+        tables = [(name, table) for name in databases for table in found[host].get(name, ())]
+        full |= {(host, ".".join(name)) for name in await tables_with_rows(hosts, host, tables)}
     return found, full
 
 

@@ -8,9 +8,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from config.document import parse
+from config.ranges import Runs, joined, outside
 from fleet.core.errors import Refused
 
 Document = dict[str, Any]
+
+_DROPPED = "dropped_shards"
 
 
 def read_document(content: bytes) -> Document:
@@ -51,14 +54,37 @@ def with_range(
     changed = held | {"range": [first, last]} | dict(fields)
     ranges.append({name: value for name, value in changed.items() if value is not None})
     own["ranges"] = sorted(ranges, key=lambda one: int(one["range"][0]))
+    _drop(made, keyspace, outside(_dropped(made, keyspace), ((first, last),)))
     return made
 
 
 def without_range(document: Document, keyspace: str, first: int, last: int) -> Document:
-    """The next version, without the range of just these shards."""
+    """The next version, without the range of just these shards, which are listed as dropped."""
     made = copy.deepcopy(document)
     made["version"] = int(document["version"]) + 1
     own = made["keyspaces"][keyspace]
     listed = list(own["ranges"].values()) if isinstance(own["ranges"], dict) else own["ranges"]
     own["ranges"] = [one for one in listed if one["range"] != [first, last]]
+    return with_dropped(made, {keyspace: ((first, last),)})
+
+
+def with_dropped(document: Document, runs: Mapping[str, Runs]) -> Document:
+    """The same version, in which these shards, too, are listed as dropped."""
+    made = copy.deepcopy(document)
+    for keyspace, some in runs.items():
+        _drop(made, keyspace, joined((*_dropped(made, keyspace), *some)))
     return made
+
+
+def _dropped(document: Document, keyspace: str) -> Runs:
+    """The shards of a keyspace that are listed as dropped."""
+    return joined((first, last) for first, last in (document.get(_DROPPED) or {}).get(keyspace) or ())
+
+
+def _drop(document: Document, keyspace: str, runs: Runs) -> None:
+    """List just these shards of a keyspace as dropped."""
+    listed = dict(document.get(_DROPPED) or {})
+    listed[keyspace] = [[first, last] for first, last in runs]
+    document[_DROPPED] = {name: some for name, some in listed.items() if some}
+    if not document[_DROPPED]:
+        del document[_DROPPED]

@@ -53,10 +53,13 @@ class Definition:
 
 @dataclass
 class Found:
-    """What one host was found to have. `tables`: of the databases that it should have."""
+    """What one host was found to have. `tables`: of the databases that it should have. `full`: the databases
+    that have rows, of those that look like shards' and are in no range; None: nobody has asked.
+    """
 
     databases: frozenset[str]
     tables: dict[tuple[str, str], Definition] = field(default_factory=dict)
+    full: frozenset[str] | None = None
     wanted: dict[str, Definition] = field(default_factory=dict)
     """By the table's name: what this server makes of the schema's definition."""
 
@@ -118,6 +121,16 @@ def of_databases(plan: Plan, topology: Topology, found: Mapping[Host, Found]) ->
                 yield _misplaced(host, name, keyspace, topology, found)
 
 
+def orphans(plan: Plan, topology: Topology, host: Host, databases: Iterable[str]) -> list[str]:
+    """Those of a host's databases that look like shards', and that no range has."""
+    own = {one.name for one in plan.get(host, ())}
+    return [
+        name
+        for name in sorted(databases)
+        if name not in own and topology.physical(name) is None and looks_like(topology, name)
+    ]
+
+
 def looks_like(topology: Topology, database: str) -> str:
     """The keyspace whose shards' databases have names like this one, or ""."""
     sharded = (one for one in topology.keyspaces.values() if one.sharded)
@@ -161,8 +174,18 @@ def _misplaced(
 ) -> Fault:
     physical = topology.physical(name)
     if physical is None:
+        full = found[host].full
         text = f"a database like those of {keyspace}, but no range has such a shard"
-        return Fault("misplaced", host, text, "publish its range, or drop it when nobody needs it", name)
+        remedy = (
+            "put its range back: shardgate topology rollback VERSION (see shardgate topology history), or "
+            "shardgate topology put with a document that has it"
+        )
+        if full is None or name in full:
+            text += ". It has rows, which no statement finds" if full is not None else ""
+        else:
+            text += ". It has no rows"
+            remedy = "nothing is hidden; if it is to be a shard, " + remedy
+        return Fault("misplaced", host, text, remedy, name)
     master = physical[0].host_of(physical[1]) or ""
     if master in found and name in found[master].databases:
         text = f"the database is on two hosts: the topology has it on {master}"

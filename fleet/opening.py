@@ -7,7 +7,7 @@ version, only when all proxies serve the first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from config.checks import fit_problems
@@ -30,6 +30,7 @@ from fleet.core.store import Store, Stored
 from fleet.create import Plan
 from fleet.document import Document, read_document, with_range, without_range, written
 from fleet.log_ins import new_log_ins
+from fleet.rows import databases_with_rows
 from fleet.verifying import Verifying
 
 
@@ -89,7 +90,7 @@ class Opening:
             if problems:
                 raise Refused("; ".join(problems))
             if operation is None:
-                self._empty(plan, actual.found.get(self._master, {}))
+                await self._refuse_databases(actual.found.get(self._master, {}))
             for host in filter(None, [self._master, self._slave]):
                 problems += await new_log_ins(self._settings.backends, self._hosts, host)
             if problems:
@@ -178,13 +179,15 @@ class Opening:
         keyspace = new.keyspaces[self._keyspace]
         return [keyspace.database_of(shard).decode() for shard in range(self._first, self._last + 1)]
 
-    def _empty(self, plan: Plan, found: create.Existing) -> None:
+    async def _refuse_databases(self, found: create.Existing) -> None:
         """Refused when a database of a new shard is there already: it may be somebody's."""
         there = [name for name in self._names(self._load(self._closed())) if name in found]
         if there:
+            full = await databases_with_rows(self._hosts, self._master, there)
+            rows = f"with rows in {', '.join(full[:5])}" if full else "without rows"
             raise Refused(
-                f"{self._master} has databases {', '.join(there[:5])} already: drop them if they are left "
-                "over, or publish their range with `shardgate topology put` if they are these shards"
+                f"{self._master} has databases {', '.join(there[:5])} already, {rows}. If they are these "
+                "shards, publish their range with `shardgate topology put`; else give another range or host"
             )
 
     async def _accounts(self, new: Topology) -> list[Step]:
@@ -237,8 +240,16 @@ class Opening:
         found = self._range_in(await self._read())
         if found is not None and found.open:
             raise NoWayBack(f"{self.what} is open for new objects: there is no way back, go on with it")
+        there, full = await create.with_rows(self._hosts, operation)
+        if found is not None and self._holds_rows(full):
+            raise NoWayBack(f"{self.what} has rows by now: there is no way back, go on with it")
         if found is not None:
             steps.append(self._step("withdraw", f"publish the topology without {self.what}", 0))
             steps.append(self._step("served", "wait until no proxy knows the shards", 1))
-        drops = create.undo_steps(operation, *await create.with_rows(self._hosts, operation))
+        drops = create.undo_steps(operation, there, full)
         return [*steps, *(Step(one.key, one.text, one.host, one.statements, stage=2) for one in drops)]
+
+    def _holds_rows(self, full: Collection[tuple[str, str]]) -> bool:
+        """Whether some of these tables, by host and name, are the shards'."""
+        names = set(self._names(self._load(self._document)))
+        return any(table.partition(".")[0] in names for _, table in full)

@@ -12,11 +12,12 @@ from typing import Any
 from config.checks import succession_problems
 from config.document import ConfigError, parse
 from config.load import load_topology
+from config.ranges import joined, outside
 from config.schema import Schema
 from config.settings import Settings
-from config.topology import Topology
+from config.topology import Host, Topology
 from fleet.changes import Change, changes, placed
-from fleet.core.errors import HostError, Refused
+from fleet.core.errors import Failed, HostError, Refused
 from fleet.core.hosts import Hosts
 from fleet.core.interrupt import to_end
 from fleet.core.journal import Operation
@@ -24,13 +25,16 @@ from fleet.core.publish import publish, version_of, wait_until_served
 from fleet.core.run import Tool
 from fleet.core.steps import Step
 from fleet.core.store import Store, Stored
+from fleet.document import read_document, with_dropped, written
+from fleet.rows import databases_with_rows
 
 _SHOWN = 5
 
 
 class Publishing:
     """One run. `content`: the document, `source` what it is called. Not `moves`: refused when shards change
-    their master.
+    their master. `drops`: shards of the topology in use that the document lacks are listed in it as dropped.
+    In any case the hosts must say first that such shards have no rows.
     """
 
     def __init__(
@@ -43,11 +47,12 @@ class Publishing:
         source: str,
         *,
         moves: bool = True,
+        drops: bool = False,
     ) -> None:
-        self._settings, self.store, self._hosts = settings, store, hosts
-        self.content = content
-        self._moves = moves
-        self.new = load_topology(content, name=source, layouts=settings.all_layouts, schema=schema)
+        self._settings, self._schema, self.store, self._hosts = settings, schema, store, hosts
+        self._source = source
+        self._moves, self._drops = moves, drops
+        self.content, self.new = content, self._load(content)
         self.old: Topology | None = None
         self.changes: Sequence[Change] = ()
         self._stored: Stored | None = None
@@ -55,7 +60,8 @@ class Publishing:
 
     def tool(self, name: str, arguments: Mapping[str, Any]) -> Tool:
         """For the runner."""
-        made = Tool(name, arguments, self._steps, actions={"publish": self._publish, "served": self._served})
+        actions = {"publish": self._publish, "served": self._served, "empty": self._still_empty}
+        made = Tool(name, arguments, self._steps, actions=actions)
         self._reason = Operation(0, name, arguments).command
         return made
 
@@ -64,15 +70,21 @@ class Publishing:
         """What changes, in a line."""
         return "; ".join(map(str, self.changes)) or "nothing but the version"
 
+    def _load(self, content: bytes) -> Topology:
+        layouts = self._settings.all_layouts
+        return load_topology(content, name=self._source, layouts=layouts, schema=self._schema)
+
     async def _steps(self, operation: Operation | None) -> Sequence[Step]:
         """Refused, ConfigError: nothing may be published."""
         self._stored = await asyncio.to_thread(self.store.topology)
+        self.old = self._in_use(self._stored)
+        if self._drops and self.old is not None:
+            self._list_dropped(self.old)
         served = Step(
             "served", f"wait until all proxies serve version {self.new.version}", action="served", stage=1
         )
         if self._stored is not None and self._stored.content == self.content:
             return [served] if operation is not None else []
-        self.old = self._in_use(self._stored)
         self.changes = changes(self.old, self.new)
         self._follows(version_of(self._stored.content) if self._stored is not None else 0)
         if self.old is not None:
@@ -88,8 +100,68 @@ class Publishing:
                     "nothing is missing, give --move-shards"
                 )
             await self._are_there(self.old)
+            await self._refuse_rows(self.old)
         text = f"publish version {self.new.version}: {self.summary}"
-        return [Step("publish", text, action="publish", final=True), served]
+        steps = [Step("publish", text, action="publish", final=True), served]
+        if self.old is not None and self._gone(self.old):
+            asked = "ask once more whether the dropped shards have rows"
+            steps.append(Step("empty", asked, action="empty", stage=2))
+        return steps
+
+    def _list_dropped(self, old: Topology) -> None:
+        """Let the document say which shards of `old` are given up, now and before."""
+        listed = dict(self.new.lacks(old))
+        for name, runs in old.dropped.items():
+            keyspace = self.new.keyspaces.get(name)
+            held = keyspace.columns.runs if keyspace is not None else ()
+            listed[name] = joined((*listed.get(name, ()), *outside(runs, held)))
+        self.content = written(with_dropped(read_document(self.content), listed))
+        self.new = self._load(self.content)
+
+    def _gone(self, old: Topology) -> dict[Host, list[str]]:
+        """The databases of the shards that `old` has and the document has not, by their master."""
+        found: dict[Host, list[str]] = {}
+        for keyspace in old.keyspaces.values():
+            for first, last in self.new.gone(keyspace) if keyspace.sharded else ():
+                for shard in range(first, last + 1):
+                    host, database = keyspace.places[shard]
+                    found.setdefault(host, []).append(database.decode())
+        return found
+
+    async def _rows_of_gone(self, old: Topology) -> list[str]:
+        """The hosts with databases that have rows and are no shards any more, in words. HostError."""
+        found = []
+        for host, names in self._gone(old).items():
+            full = await databases_with_rows(self._hosts, host, names)
+            if full:
+                more = f" and {len(full) - _SHOWN} more" if len(full) > _SHOWN else ""
+                found.append(f"{host} has rows in {', '.join(full[:_SHOWN])}{more}")
+        return found
+
+    async def _refuse_rows(self, old: Topology) -> None:
+        """Refused when shards that the document gives up have rows."""
+        try:
+            found = await self._rows_of_gone(old)
+        except HostError as error:
+            raise Refused(
+                f"{error.host}: {error}: whether the shards that this document lacks have rows is not known"
+            ) from error
+        if found:
+            raise Refused(
+                "; ".join(found) + ", and this document lacks these shards: nobody would find the rows. Put "
+                "the ranges back into the document, or move their rows first"
+            )
+
+    async def _still_empty(self, step: Step) -> Mapping[str, Any]:
+        """Failed when the proxies have written rows before they followed."""
+        assert self.old is not None
+        found = await self._rows_of_gone(self.old)
+        if found:
+            raise Failed(
+                "; ".join(found) + ", which was written before all proxies served this version. Put the "
+                f"shards back: shardgate topology rollback {self.old.version}"
+            )
+        return {}
 
     def _in_use(self, stored: Stored | None) -> Topology | None:
         """The topology that is replaced; None when there is none that can be read."""

@@ -204,9 +204,7 @@ class Splitting:
             begun = operation is not None and f"fill\t{host}" in operation.planned
             there = await filling.databases(self._hosts, host)
             if there and not begun:
-                raise Refused(
-                    f"{host} is not empty: it has {', '.join(there[:_SHOWN])}. Drop them, or take another"
-                )
+                raise Refused(f"{host} is not empty: it has {', '.join(there[:_SHOWN])}. Give an empty one")
             found.append(host)
         if found:
             servers_of = await asyncio.gather(

@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from fleet.core.store import Store
     from fleet.publishing import Publishing
 
+DropOption = Annotated[
+    bool,
+    typer.Option(
+        "--drop-shards",
+        help="Shards that the document lacks are given up. Their hosts must say that they have no rows.",
+    ),
+]
+
 app = typer.Typer(help="The topology's document, in its file or in ZooKeeper.", no_args_is_help=True)
 
 WATCH_SECONDS = 0.5
@@ -46,17 +54,22 @@ def get(config: ConfigOption = CONFIG) -> None:
 
 @app.command()
 def put(
-    file: FileArgument, config: ConfigOption = CONFIG, dry_run: DryRunOption = False, yes: YesOption = False
+    file: FileArgument,
+    config: ConfigOption = CONFIG,
+    drop: DropOption = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
-    """Make FILE the topology: its version is higher, and the databases are where it says. What changes is
-    shown first.
+    """Make FILE the topology: its version is higher, the databases are where it says, and no shard with rows
+    is left out. What changes is shown first.
     """
     from fleet.command import read_document
 
     def document(store: Store) -> tuple[bytes, str]:
         return read_document(file), str(file)
 
-    _publish(config, document, "topology put", {"FILE": str(file)}, dry_run, yes)
+    arguments = {"FILE": str(file)} | ({"drop-shards": True} if drop else {})
+    _publish(config, document, "topology put", arguments, dry_run, yes, drops=drop)
 
 
 @app.command()
@@ -104,11 +117,12 @@ def rollback(
     move: Annotated[
         bool, typer.Option("--move-shards", help="Also when shards go back to another master.")
     ] = False,
+    drop: DropOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
     """Publish what VERSION was, as a new version. Refused when shards would go back to a master that they
-    have left: what was written since is not there.
+    have left, as what was written since is not there, and when VERSION lacks shards of the one in use.
     """
     from fleet.core.publish import kept, version_of
     from fleet.publishing import rolled_back
@@ -118,7 +132,8 @@ def rollback(
         return content, f"version {version} of the history"
 
     arguments = {"VERSION": version} | ({"move-shards": True} if move else {})
-    _publish(config, document, "topology rollback", arguments, dry_run, yes, moves=move)
+    arguments |= {"drop-shards": True} if drop else {}
+    _publish(config, document, "topology rollback", arguments, dry_run, yes, moves=move, drops=drop)
 
 
 @app.command()
@@ -179,15 +194,18 @@ def _publish(
     yes: bool,
     *,
     moves: bool = True,
+    drops: bool = False,
 ) -> None:
-    """Publish what `document` gives, with what it is called. Not `moves`: unless shards change masters."""
+    """Publish what `document` gives, with what it is called. Not `moves`: unless shards change masters.
+    `drops`: shards that it lacks are given up.
+    """
     from fleet.command import finish, run_until_done, take, with_store
     from fleet.core.hosts import Hosts, connector
     from fleet.publishing import Publishing
 
     def work(settings: Settings, schema: Schema, store: Store) -> int:
         hosts = Hosts(connector(settings.backends, settings.backends.user_for))
-        publishing = Publishing(settings, schema, store, hosts, *document(store), moves=moves)
+        publishing = Publishing(settings, schema, store, hosts, *document(store), moves=moves, drops=drops)
         report = run_until_done(_taken(publishing, hosts))
         done = "would be published" if dry_run else "is published"
         if not report.steps:

@@ -30,6 +30,7 @@ from fleet.faults import (
     of_databases,
     of_slave,
     of_tables,
+    orphans,
     pairs,
     read_definition,
     tables_by_keyspace,
@@ -39,6 +40,7 @@ from fleet.faults import (
 from fleet.grants import grants, grants_elsewhere, quoted_account
 from fleet.references import differing
 from fleet.rights import compare, read_grants
+from fleet.rows import databases_with_rows
 
 _TOGETHER = 20
 """Databases whose definitions are asked for in one network write."""
@@ -104,6 +106,8 @@ class Verifying:
         try:
             held = await existing(self._hosts, host)
             found = Found(frozenset(held))
+            left = orphans(self._plan, self._topology, host, held)
+            found.full = frozenset(await databases_with_rows(self._hosts, host, left) if left else ())
             tables = {table.name: table for one in self._plan[host] for table in one.tables if table.columns}
             found.wanted = await self._wanted(host, list(tables.values()))
             listed = self._plan[host]

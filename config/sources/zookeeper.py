@@ -7,7 +7,8 @@ minute in any case).
 Without ZooKeeper. Each accepted document is kept in a cache file, written atomically. A proxy that
 starts and finds no ZooKeeper, no node, or a bad document serves the cached topology and says why
 (on_refused); without a cache it does not start. A cached version is never left for a lower one: a node
-restored from an old backup must not send writes to yesterday's master. Who means it deletes the cache.
+restored from an old backup must not send writes to yesterday's master. Nor is it left for one that lacks some
+of its shards (`checks.lacking_problems`). Who means it deletes the cache.
 
 Registration. `<path>-proxies/<name>` is an ephemeral node holding JSON: the version served, its
 digest, host, process id.
@@ -17,13 +18,10 @@ Start a source after forking: kazoo's threads do not survive a fork.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import os
 import socket
-import stat
-import tempfile
 import time
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -34,6 +32,7 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 
+from config.checks import lacking_problems
 from config.document import ConfigError, Problem
 from config.layout import Layout
 from config.schema import Schema
@@ -41,6 +40,7 @@ from config.settings import ZooKeeper
 from config.sources.base import T, ThreadedSource, TopologyThread, log
 from config.sources.client import Connection
 from config.sources.packing import unpacked
+from config.sources.writing import write_atomically
 from config.topology import Topology
 
 RE_READ_SECONDS = 60.0
@@ -231,19 +231,17 @@ class ZooKeeperSource(WatchedNode[Topology], TopologyThread):
         self._client.close()
 
     def _stale(self, found: Topology, text: bytes) -> str:
-        cached = found.version if text == self._read_cache() else self._cached_version()
-        if cached is None or found.version >= cached:
+        cached = self._read_cache()
+        if cached is None or cached == text:
             return ""
-        return f"version {found.version} is stale, {cached} was in use"
-
-    def _cached_version(self) -> int | None:
-        """The version in the cache file, or None when there is none to use."""
-        text = self._read_cache()
         try:
-            return None if text is None else self._load(text).version
+            old = self._load(cached)
         except ConfigError as error:
             log.warning("the cached topology is not usable: %s", error)
-            return None
+            return ""
+        if found.version < old.version:
+            return f"version {found.version} is stale, {old.version} was in use"
+        return "; ".join(f"{one.place}: {one.message}" for one in lacking_problems(old, found))
 
     def _register(self, said: Mapping[str, Any]) -> str:
         """Make the ephemeral node say it, in this session."""
@@ -276,23 +274,3 @@ class ZooKeeperSource(WatchedNode[Topology], TopologyThread):
             raise KazooException(f"another proxy is registered as {self._proxy}")
         self._wait(client.delete_async(node), object)
         self._wait(client.create_async(node, data, ephemeral=True), str)
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`: readers see the old or the new, also after a crash. Who may read it, and
-    whose it is, stays as it is, as far as this process may say. Raises OSError.
-    """
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            with contextlib.suppress(FileNotFoundError, PermissionError):
-                was = path.stat()
-                os.fchmod(file.fileno(), stat.S_IMODE(was.st_mode))
-                os.fchown(file.fileno(), was.st_uid, was.st_gid)
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

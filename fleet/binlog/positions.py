@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from config.sources.zookeeper import write_atomically
+from config.sources.writing import write_atomically
 from config.topology import Host
 from fleet.binlog.gtids import Gtids, GtidSet, GtidState
 from fleet.binlog.transactions import Change

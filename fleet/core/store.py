@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from config.sources.registry import registered
-from config.sources.zookeeper import write_atomically
+from config.sources.writing import write_atomically
 from fleet.core.errors import Failed, LockLost, Refused
 
 _LOCK_MODE = 0o600

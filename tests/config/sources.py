@@ -11,10 +11,18 @@ from config.topology import Topology
 from tests.support.waiting import wait_until
 
 
-def document(version: int = 1, host: str = "a:3306", pattern: str = "db{shard}") -> bytes:
-    ranges = [{"range": [0, 3], "master": host}]
+def document(
+    version: int = 1,
+    host: str = "a:3306",
+    pattern: str = "db{shard}",
+    last: int = 3,
+    dropped: list[list[int]] | None = None,
+) -> bytes:
+    """Shards 0 to `last`."""
+    ranges = [{"range": [0, last], "master": host}]
     main = {"layout": "pinterest", "database": pattern, "ranges": ranges}
-    return json.dumps({"version": version, "keyspaces": {"main": main}}).encode()
+    more = {} if dropped is None else {"dropped_shards": {"main": dropped}}
+    return json.dumps({"version": version, "keyspaces": {"main": main}, **more}).encode()
 
 
 BAD = b'{"version": 9, "keyspaces": {"main": {"layout": "pinterest"}}, "x": 1}'

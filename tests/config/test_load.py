@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from config.address import spelt
 from config.check_addresses import itself_problems, own_addresses
@@ -15,7 +18,9 @@ from config.checks import fit_problems, succession_problems
 from config.document import from_value
 from config.hosts import one_host_twice
 from config.load import ConfigError, check, load_schema, load_settings, load_topology
+from config.ranges import joined, outside
 from config.sources import FileSource, ZooKeeperSource, open_source
+from config.topology import Topology
 from tests.config.test_settings import LEAST
 from tests.support.cases import cases_in
 
@@ -188,14 +193,83 @@ def test_what_may_change() -> None:
         "layout": "pinterest",
         "database": "db{shard}",
         "ranges": [
-            {"range": [0, 1], "master": "b", "slave": "a", "state": "frozen"},
+            {"range": [0, 1], "master": "b", "slave": "d", "state": "frozen"},
             {"range": [2, 7], "master": "c"},
         ],
     }
     new = load_topology(
-        {"version": 2, "keyspaces": {"main": main, "new": {"master": "b"}}, "default": {"master": "b"}}
+        {
+            "version": 2,
+            "keyspaces": TOPOLOGY["keyspaces"] | {"main": main, "new": {"master": "b"}},
+            "default": {"master": "b"},
+        }
     )
     assert succession_problems(old, new) == []
+
+
+def of_shards(*bounds: tuple[int, int], dropped: object = None) -> Topology:
+    """A keyspace with such ranges, and an unsharded one."""
+    listed = [{"range": list(one), "master": "a"} for one in bounds]
+    keyspaces: dict[str, Any] = {"global": {"master": "a"}}
+    if listed:
+        keyspaces["main"] = {"layout": "pinterest", "database": "db{shard}", "ranges": listed}
+    return load_topology({"version": 2, "keyspaces": keyspaces, "dropped_shards": dropped})
+
+
+def members(runs: tuple[tuple[int, int], ...]) -> set[int]:
+    return {shard for first, last in runs for shard in range(first, last + 1)}
+
+
+SOME = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda one: (one[0], sum(one))))
+
+
+@given(SOME, SOME)
+def test_runs_of_shards_are_subtracted_as_sets_are(
+    some: list[tuple[int, int]], others: list[tuple[int, int]]
+) -> None:
+    one, two = joined(some), joined(others)
+    assert members(one) == members(tuple(some))
+    assert members(outside(one, two)) == members(one) - members(two)
+    assert joined(outside(one, two)) == outside(one, two)
+
+
+LACKS = "which is in use: their rows would be hidden. Put their ranges back."
+
+
+@pytest.mark.parametrize(
+    ("new", "dropped", "lacking"),
+    [
+        ([(0, 31)], None, "shards 32 to 63 are"),
+        ([(0, 62)], None, "shard 63 is"),
+        ([(1, 62)], None, "shards 0 and 63 are"),
+        ([(64, 90)], None, "shards 0 to 63 are"),
+        ([], None, "shards 0 to 63 are"),
+        ([(0, 31)], {"main": [[40, 63]]}, "shards 32 to 39 are"),
+        ([(0, 31)], {"other": [[32, 63]]}, "shards 32 to 63 are"),
+        ([(0, 31)], {"main": [[32, 63]]}, ""),
+        ([(0, 31)], {"main": [[48, 70], [32, 50]]}, ""),
+        ([], {"main": [[0, 63]]}, ""),
+        ([(0, 63)], None, ""),
+        ([(0, 10), (11, 80)], None, ""),
+    ],
+)
+def test_shards_of_the_topology_in_use_may_not_vanish_unless_they_are_dropped(
+    new: list[tuple[int, int]], dropped: object, lacking: str
+) -> None:
+    found = succession_problems(of_shards((0, 31), (32, 63)), of_shards(*new, dropped=dropped))
+    assert [one.message.partition(" in no range")[0] for one in found] == [lacking] * bool(lacking)
+    assert all(LACKS in one.message and one.place == "keyspaces.main.ranges" for one in found)
+
+
+def test_a_keyspace_of_shards_that_becomes_one_database_lacks_its_shards() -> None:
+    old = of_shards((0, 3))
+    new = load_topology({"version": 3, "keyspaces": {"main": {"master": "a"}}})
+    assert "keyspaces.main.ranges" in [one.place for one in succession_problems(old, new)]
+
+
+def test_dropped_shards_are_kept_when_a_topology_is_sent_to_another_process() -> None:
+    old = of_shards((0, 3), dropped={"main": [[4, 5]]})
+    assert pickle.loads(pickle.dumps(old)).dropped == {"main": ((4, 5),)}
 
 
 def test_sources_by_settings(tmp_path: Path) -> None:

@@ -110,6 +110,90 @@ async def test_a_lower_version_is_stale(source: Counting, path: Path, listener: 
     assert source.current.version == 5
 
 
+async def test_a_document_that_lacks_shards_of_the_topology_in_use_is_refused(
+    source: Counting, path: Path, listener: Listener
+) -> None:
+    old = source.current
+    write(path, document(6, last=1))
+    reason = await listener.told()
+    assert "keyspaces.main.ranges: shards 2 to 3 are in no range, but in version 5" in reason
+    assert source.current is old
+    write(path, document(7, last=1, dropped=[[2, 3]]))
+    assert (await listener.changed()).version == 7
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Path:
+    made = tmp_path / "proxies"
+    made.mkdir()
+    return made
+
+
+async def test_a_start_with_a_document_that_lacks_shards_serves_the_last_good_one(
+    path: Path, registry: Path, listener: Listener
+) -> None:
+    before = FileSource(path, registry=registry)
+    await before.start(listener.on_change, listener.on_refused)
+    write(path, document(6, "b:3306"))
+    assert (await listener.changed()).version == 6
+    await before.stop()
+    write(path, document(7, last=1))
+    source = FileSource(path, registry=registry, interval=0.02)
+    found = await source.start(listener.on_change, listener.on_refused)
+    assert (found.version, len(found.keyspaces["main"].all_shards)) == (6, 4)
+    reason = await listener.told()
+    assert "shards 2 to 3 are in no range" in reason
+    assert f"serving the last good topology, {registry / '.last-good'}" in reason
+    assert source.current is found
+    write(path, document(8))
+    assert (await listener.changed()).version == 8
+    await source.stop()
+
+
+async def test_a_start_may_lack_shards_that_were_dropped_and_the_last_good_one_may_be_removed(
+    path: Path, registry: Path, listener: Listener
+) -> None:
+    for content, remove in (
+        (document(5), False),
+        (document(6, last=2, dropped=[[3, 3]]), False),
+        (document(7, last=1), True),
+    ):
+        write(path, content)
+        if remove:
+            (registry / ".last-good").unlink()
+        source = FileSource(path, registry=registry)
+        found = await source.start(listener.on_change, listener.on_refused)
+        assert found.version == source.current.version  # type: ignore[union-attr]
+        assert (registry / ".last-good").read_bytes() == content
+        await source.stop()
+    assert listener.quiet
+
+
+@pytest.mark.parametrize("kept", [BAD, b"garbage: [", b""])
+async def test_a_last_good_topology_that_cannot_be_used_does_not_matter(
+    path: Path, registry: Path, listener: Listener, kept: bytes
+) -> None:
+    (registry / ".last-good").write_bytes(kept)
+    source = FileSource(path, registry=registry)
+    assert (await source.start(listener.on_change, listener.on_refused)).version == 5
+    assert (registry / ".last-good").read_bytes() == document(5)
+    await source.stop()
+
+
+async def test_the_last_good_topology_must_serve_the_schema_to_be_used(
+    path: Path, registry: Path, listener: Listener
+) -> None:
+    (registry / ".last-good").write_bytes(document(5).replace(b'"main"', b'"other"'))
+    schema = load_schema(
+        {"databases": {"d": {"tables": {"t": {"kind": "object", "keyspace": "main", "type": 1}}}}}
+    )
+    source = FileSource(path, registry=registry, schema=schema)
+    with pytest.raises(ConfigError) as caught:
+        await source.start(listener.on_change, listener.on_refused)
+    assert "keyspaces.other.ranges: shards 0 to 3 are in no range" in str(caught.value)
+    assert "the topology has no keyspace 'main'" in str(caught.value)
+
+
 async def test_the_same_version_with_other_content_is_accepted(
     source: Counting, path: Path, listener: Listener, caplog: pytest.LogCaptureFixture
 ) -> None:

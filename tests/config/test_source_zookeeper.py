@@ -263,7 +263,12 @@ async def test_a_bad_start_without_a_cache_raises_all_problems(
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(None, "does not exist"), (BAD, "unknown field"), (document(4), "version 4 is stale, 5 was in use")],
+    [
+        (None, "does not exist"),
+        (BAD, "unknown field"),
+        (document(4), "version 4 is stale, 5 was in use"),
+        (document(6, last=1), "keyspaces.main.ranges: shards 2 to 3 are in no range, but in version 5"),
+    ],
 )
 async def test_a_bad_start_with_a_cache_serves_it(
     client: KazooClient, settings: ZooKeeper, listener: Listener, content: bytes | None, reason: str
@@ -278,6 +283,24 @@ async def test_a_bad_start_with_a_cache_serves_it(
         put(client, settings.path, document(6))
         assert (await listener.changed()).version == 6
     assert cached(settings) == document(6)
+
+
+async def test_shards_vanish_only_when_the_document_says_that_they_were_dropped(
+    client: KazooClient, settings: ZooKeeper, listener: Listener
+) -> None:
+    put(client, settings.path, document(5))
+    async with running(settings, listener) as source:
+        old = source.current
+        put(client, settings.path, document(6, last=1))
+        assert "shards 2 to 3 are in no range" in await listener.told()
+        assert source.current is old
+        assert cached(settings) == document(5)
+        put(client, settings.path, document(7, last=1, dropped=[[2, 3]]))
+        assert (await listener.changed()).version == 7
+    put(client, settings.path, document(8, last=0, dropped=[[1, 3]]))
+    async with running(settings, listener) as source:
+        assert source.current is not None
+        assert source.current.version == 8
 
 
 async def test_what_places_rows_may_change_over_a_restart(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from config.load import load_topology
-from fleet.document import read_document, with_range, without_range, written
+from fleet.document import read_document, with_dropped, with_range, without_range, written
 
 BASE: dict[str, Any] = {
     "version": 7,
@@ -62,6 +62,18 @@ def test_taken_away_again() -> None:
     made = without_range(with_range(BASE, "main", 200, 209, {"master": "c:1"}), "main", 200, 209)
     assert ranges(made) == ranges(BASE)
     assert made["version"] == 9
+
+
+def test_shards_that_are_taken_away_are_listed_as_dropped_until_they_come_back() -> None:
+    gone = without_range(BASE, "main", 100, 199)
+    assert gone["dropped_shards"] == {"main": [[100, 199]]}
+    assert load_topology(written(gone)).lacks(load_topology(written(BASE))) == {}
+    back = with_range(gone, "main", 100, 149, {"master": "b:1"})
+    assert back["dropped_shards"] == {"main": [[150, 199]]}
+    whole = with_range(back, "main", 150, 250, {"master": "b:1"})
+    assert "dropped_shards" not in whole
+    both = with_dropped(gone, {"main": ((200, 220),), "other": ((0, 1), (3, 3))})
+    assert both["dropped_shards"] == {"main": [[100, 220]], "other": [[0, 1], [3, 3]]}
 
 
 def test_labels_and_yaml() -> None:

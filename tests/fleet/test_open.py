@@ -81,6 +81,28 @@ def test_killed_and_run_again(world: World, tmp_path: Path, monkeypatch: pytest.
     assert world.run("create", "--yes")[0] == 0
 
 
+def test_shards_with_rows_are_not_withdrawn(world: World, tmp_path: Path) -> None:
+    late = Registration(tmp_path / "topology.json-proxies", "late-1")
+    late.say({"version": 1})
+    status, output = world.run(*arguments(world), "--yes")
+    assert (status, "late-1 serves version 1" in output) == (1, True), output
+    late.end()
+    published = ranges(world)
+    world.execute(1, "INSERT INTO db00005.likes (user_id, pin_id, sequence) VALUES (1, 2, 3)")
+    status, output = world.run(*arguments(world), "--yes", "--undo")
+    assert status != 0
+    assert "has rows by now: there is no way back" in output
+    assert ranges(world) == published
+    world.execute(1, "DELETE FROM db00005.likes")
+    status, output = world.run(*arguments(world), "--yes", "--undo")
+    assert status == 0, output
+    document = json.loads(world.run("get", command="topology")[1])
+    assert document["dropped_shards"] == {"main": [[4, 6]]}
+    status, output = world.run(*arguments(world), "--yes")
+    assert (status, ranges(world)) == (0, [*published[:-1], ([4, 6], world.servers[1].address, True)])
+    assert "dropped_shards" not in json.loads(world.run("get", command="topology")[1])
+
+
 def test_what_is_refused(world: World) -> None:
     """And nothing is changed by it."""
     before, there = ranges(world), world.state()
@@ -95,7 +117,7 @@ def test_what_is_refused(world: World) -> None:
             "lookup",
         ): "keyspace lookup has a number of shards that never changes: shards can be opened in main",
         ("4-5", "none"): "keyspace none is not there",
-        ("4-9", "main"): "has databases db00009 already",
+        ("4-9", "main"): "has databases db00009 already, without rows. If they are these shards, publish",
     }
     for (shards, keyspace), text in cases.items():
         status, output = world.run(*arguments(world, shards, keyspace), "--yes")

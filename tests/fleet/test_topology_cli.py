@@ -94,6 +94,90 @@ def test_put_diff_get_history_rollback(world: World) -> None:
     assert "shardgate topology put" in world.run("status")[1]
 
 
+def without_the_last_range(world: World, version: int, **fields: Any) -> Path:
+    """A document of that version in which no range has shards 2 and 3 of main."""
+    document = json.loads(json.dumps(world.document)) | {"version": version} | fields
+    assert document["keyspaces"]["main"]["ranges"].pop()["range"] == [2, 3]
+    path = world.folder / f"v{version}.json"
+    path.write_text(json.dumps(document))
+    return path
+
+
+LACKS = "keyspaces.main.ranges: shards 2 to 3 are in no range, but in version"
+
+
+def test_a_document_that_lacks_shards_is_refused_until_they_are_dropped_and_have_no_rows(
+    world: World,
+) -> None:
+    def refused(text: str, *arguments: str) -> None:
+        status, output = topology(world, *arguments, "--yes")
+        assert (status, text in output) == (2, True), output
+        assert json.loads(topology(world, "get")[1])["version"] == 1
+
+    master = world.servers[1].address
+    with_rows = f"{master} has rows in db00003, and this document lacks these shards"
+    world.execute(1, "INSERT INTO db00003.likes (user_id, pin_id, sequence) VALUES (1, 2, 3)")
+    file = str(without_the_last_range(world, 2))
+    refused(LACKS, "put", file)
+    refused(with_rows, "put", file, "--drop-shards")
+    refused(with_rows, "put", str(without_the_last_range(world, 2, dropped_shards={"main": [[2, 3]]})))
+    world.execute(1, "DELETE FROM db00003.likes")
+    file = str(without_the_last_range(world, 2))
+    refused(LACKS, "put", file)
+    status, output = topology(world, "put", file, "--drop-shards", "--dry-run")
+    assert (status, "main 2-3: gone" in output) == (0, True), output
+    status, output = topology(world, "put", file, "--drop-shards", "--yes")
+    assert (status, "version 2 is published: main 2-3: gone" in output) == (0, True), output
+    assert json.loads(topology(world, "get")[1])["dropped_shards"] == {"main": [[2, 3]]}
+    status, output = topology(world, "put", file, "--drop-shards", "--yes")
+    assert (status, output) == (0, "version 2 is in use: nothing to do\n")
+
+
+def test_a_rollback_does_not_hide_shards_either(world: World) -> None:
+    master = world.servers[1].address
+    file = str(without_the_last_range(world, 2))
+    assert topology(world, "put", file, "--drop-shards", "--yes")[0] == 0
+    status, output = topology(world, "rollback", "1", "--yes")  # the shards come back
+    assert (status, "main 2-3: new" in output) == (0, True), output
+    assert "dropped_shards" not in json.loads(topology(world, "get")[1])
+    world.execute(1, "INSERT INTO db00002.likes (user_id, pin_id, sequence) VALUES (1, 2, 3)")
+    for word in ([], ["--drop-shards"]):
+        status, output = topology(world, "rollback", "2", *word, "--yes")
+        text = f"{master} has rows in db00002, and this document lacks these shards"
+        assert (status, text in output) == (2, True), output
+    world.execute(1, "DELETE FROM db00002.likes")
+    assert topology(world, "rollback", "2", "--yes")[0] == 0
+    document = json.loads(topology(world, "get")[1])
+    assert (document["version"], document["dropped_shards"]) == (4, {"main": [[2, 3]]})
+
+
+def test_rows_that_cannot_be_asked_for_are_taken_for_rows(world: World) -> None:
+    """An account without rights does not see a database that is there."""
+    world.execute(1, "INSERT INTO db00003.likes (user_id, pin_id, sequence) VALUES (1, 2, 3)")
+    world.execute(1, "REVOKE SELECT ON *.* FROM sg@'%'")
+    status, output = topology(world, "put", str(without_the_last_range(world, 2)), "--drop-shards", "--yes")
+    assert (status, "have rows is not known" in output) == (2, True), output
+    assert "Access denied" in output
+
+
+def test_verify_says_how_shards_with_rows_come_back_and_not_to_drop_them(world: World) -> None:
+    world.execute(1, "INSERT INTO db00003.likes (user_id, pin_id, sequence) VALUES (1, 2, 3)")
+    file = without_the_last_range(world, 1)
+    status, output = world.run("verify", "--json", "--topology", str(file))
+    found = {
+        one["database"]: one for one in map(json.loads, output.splitlines()) if one["kind"] == "misplaced"
+    }
+    assert status == 1
+    assert sorted(found) == ["db00002", "db00003"]
+    assert found["db00003"]["text"].endswith(
+        "no range has such a shard. It has rows, which no statement finds"
+    )
+    assert found["db00002"]["text"].endswith("no range has such a shard. It has no rows")
+    for one in found.values():
+        assert "put its range back: shardgate topology rollback VERSION" in one["remedy"]
+        assert "drop" not in one["remedy"]
+
+
 def test_the_schema(world: World) -> None:
     def schema(*arguments: str) -> tuple[int, str]:
         return world.run(*arguments, command="schema")

@@ -96,8 +96,15 @@ FAULTS: dict[str, tuple[int, list[str], str, str, list[str]]] = {
         1,
         ["CREATE DATABASE db00077"],
         "misplaced",
-        "a database like those of main, but no range has such a shard",
+        "a database like those of main, but no range has such a shard. It has no rows",
         ["DROP DATABASE db00077"],
+    ),
+    "an orphan with rows": (
+        1,
+        ["CREATE DATABASE db00078", "CREATE TABLE db00078.t (a INT)", "INSERT INTO db00078.t VALUES (1)"],
+        "misplaced",
+        "no range has such a shard. It has rows, which no statement finds",
+        ["DROP DATABASE db00078"],
     ),
     "a shard on two hosts": (
         1,
