@@ -7,7 +7,8 @@ Read the room in this order:
     env.py         what a statement's meaning depends on besides its text
     planner.py     the front door: `Rewriter.plan`, its cache (cache.py) and the rules, in order (rules.py)
     splice.py      changed text to templates, templates and values to SQL
-    plan.py        what all plans have; bound.py: what one sends, once it is bound
+    plan.py        what all plans have, and the questions that each answers; bound.py: what one sends, once it
+                   is bound; touched.py: tables with a cache
     explain.py     EXPLAIN ROUTE, in words
 
 and below it, each of which imports only what stands before it:
@@ -20,7 +21,8 @@ and below it, each of which imports only what stands before it:
                    predicates.py, WHERE and ON to routes, soundly; routing.py, constants to shards;
                    columns.py, what changes so that a shard understands it; context.py, what all rules share
     plans/         the frozen variants: every way of running a statement; sharded.py, inserting.py, gather.py,
-                   read_write.py: those that are more than a template
+                   read_write.py: those that are more than a template; variants.py: tables with an entry for
+                   each
     plain/         statements that are not for shards, or that the proxy answers itself
     reads/         select.py and scatter.py: SELECT on one shard and on several; partial.py and grouping.py:
                    groups that shards make and a server combines; pieces.py and links.py: rows to be gathered

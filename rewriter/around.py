@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from .plan import Plan, Values
-from .plans import Sharded
 
 MAX_AROUND: Final = 1000
 """So many statements are kept."""
@@ -83,13 +82,12 @@ class Around:
         """A statement was cut into `texts` and `literals`: keep it, if one of these is the ID that routes it.
         `guards`: the literals that its plan depends on.
         """
-        point = plan.point if isinstance(plan, Sharded) else None
-        if point is None or point.parameter or point.literal in guards or sql[:1] not in _BEGINS:
+        at = plan.routing_literal
+        if at is None or at in guards or sql[:1] not in _BEGINS:
             return
         if _CONTEXT in sql:
             return
         index = (sql.translate(None, _DIGITS), key)
-        at = point.literal
         if len(sql) > LONGEST or not literals[at].isdigit() or index in self._known:
             return
         begin = sum(map(len, texts[: at + 1])) + sum(map(len, literals[:at]))

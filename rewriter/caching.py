@@ -7,13 +7,32 @@ is not seen which rows it changes, the shards or the whole table are taken for c
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from config.schema import Kind, Table
 
 from .plan import Access, Plan
-from .plans import Ddl, Insert, LoadLocal, Physical, ShardSelect, ShardWrite
-from .plans.cached import TOUCHING, CachedTable, as_cached, as_touching
+from .plans import (
+    Ddl,
+    Everywhere,
+    Gather,
+    Insert,
+    LoadLocal,
+    MultiStatement,
+    OneHost,
+    Opened,
+    Physical,
+    ReadThenWrite,
+    Reject,
+    Reorder,
+    ShardSelect,
+    ShardWrite,
+    SystemViews,
+)
+from .plans.builtins import Builtin, SetVariables
+from .plans.cached import as_cached, as_touching
+from .plans.variants import by_variant
 from .reads.pure import NARROWING
 from .route.context import Statement
 from .route.routing import Comparison, Route
@@ -22,6 +41,7 @@ from .text.effects import Effects
 from .text.facts import Block
 from .text.parse import Parser
 from .text.tokens import HINT, SYSTEM, VARIABLE, WORD, Source
+from .touched import CachedTable
 
 _PURE: Final = (NARROWING | AGGREGATES) - {"DATE", "DAY", "DAYOFMONTH", "MONTH", "YEAR"}
 """What may stand before a parenthesis: each gives the same for the same rows, today and tomorrow. (The date
@@ -40,31 +60,7 @@ each is taken for an ID's.
 
 def with_caches(statement: Statement, plan: Plan) -> Plan:
     """The plan, as one that a cache may answer, or that touches what is in caches."""
-    cached = statement.names.schema.cached
-    if isinstance(plan, ShardSelect):
-        return _read(statement, plan)
-    if plan.__class__ not in TOUCHING:
-        return plan  # the proxy's own, or what runs further statements, each of which comes here
-    if isinstance(plan, ShardWrite):
-        return _change(statement, plan, _named(cached, plan.tables))
-    if isinstance(plan, Insert):
-        return _insert(statement, plan, _named(cached, plan.tables))
-    if isinstance(plan, Ddl):
-        touched = _named(cached, (plan.table,))
-        return as_touching(plan, touched) if touched else plan
-    every = tuple(found for table in cached if (found := CachedTable.of(table)) is not None)
-    if _runs_code(plan.effects) or _unseen(statement):
-        return as_touching(plan, every)
-    if isinstance(plan, LoadLocal):
-        places = plan.statement.locations if isinstance(plan.statement, Physical) else ()
-        keyspaces = {keyspace for keyspace, _ in places}
-        touched = tuple(one for one in every if one.keyspace in keyspaces)
-        return as_touching(plan, touched) if touched else plan
-    if isinstance(plan, Physical) and _changes(plan):
-        keyspaces = {keyspace for keyspace, shard in plan.locations if shard is not None}
-        touched = tuple(one for one in every if one.keyspace in keyspaces)
-        return as_touching(plan, touched, "places") if touched else plan
-    return plan
+    return _WITH_CACHES[plan.__class__](statement, plan)
 
 
 def _named(cached: tuple[Table, ...], names: tuple[str, ...]) -> tuple[CachedTable, ...]:
@@ -100,7 +96,50 @@ def _unseen(statement: Statement) -> bool:
 # -- writes
 
 
-def _change(statement: Statement, plan: ShardWrite, touched: tuple[CachedTable, ...]) -> Plan:
+def _as_it_is(statement: Statement, plan: Plan) -> Plan:
+    """The plan, which changes nothing, or runs further statements that come here by themselves."""
+    del statement
+    return plan
+
+
+def _other(statement: Statement, plan: Plan) -> Plan:
+    """The plan of a statement that changes rows in caches only by code that it runs."""
+    if _runs_code(plan.effects) or _unseen(statement):
+        return as_touching(plan, _every(statement))
+    return plan
+
+
+def _load(statement: Statement, plan: LoadLocal) -> Plan:
+    found = _other(statement, plan)
+    if found is not plan:
+        return found
+    keyspaces = {keyspace for keyspace, _ in plan.statement.named_places}
+    touched = tuple(table for table in _every(statement) if table.keyspace in keyspaces)
+    return as_touching(plan, touched) if touched else plan
+
+
+def _physical(statement: Statement, plan: Physical) -> Plan:
+    found = _other(statement, plan)
+    if found is not plan or not _changes(plan):
+        return found
+    keyspaces = {keyspace for keyspace, shard in plan.locations if shard is not None}
+    touched = tuple(table for table in _every(statement) if table.keyspace in keyspaces)
+    return as_touching(plan, touched, "places") if touched else plan
+
+
+def _define(statement: Statement, plan: Ddl) -> Plan:
+    touched = _named(statement.names.schema.cached, (plan.table,))
+    return as_touching(plan, touched) if touched else plan
+
+
+def _every(statement: Statement) -> tuple[CachedTable, ...]:
+    """All tables with a cache."""
+    tables = map(CachedTable.of, statement.names.schema.cached)
+    return tuple(table for table in tables if table is not None)
+
+
+def _change(statement: Statement, plan: ShardWrite) -> Plan:
+    touched = _named(statement.names.schema.cached, plan.tables)
     if not touched:
         return plan
     if plan.unrouted:
@@ -132,10 +171,11 @@ def _table(statement: Statement, name: str) -> Table | None:
     return statement.names.schema.table(*name.split(".", 1))
 
 
-def _insert(statement: Statement, plan: Insert, touched: tuple[CachedTable, ...]) -> Plan:
+def _insert(statement: Statement, plan: Insert) -> Plan:
     """A new object has an ID of its own, of which nothing is kept: answers without rows are not. A new row of
     a list changes the list.
     """
+    touched = _named(statement.names.schema.cached, plan.tables)
     table = _table(statement, plan.table)
     if not touched or table is None:
         return plan
@@ -194,3 +234,26 @@ def _fixed(source: Source) -> bool:
         if source.is_op(at + 1, "(") and source.is_name(at) and not source.is_word(at, *_PURE):
             return False
     return True
+
+
+_WITH_CACHES: Final[Mapping[type[Plan], Callable[[Statement, Any], Plan]]] = by_variant(
+    {
+        ShardSelect: _read,
+        ShardWrite: _change,
+        Insert: _insert,
+        Ddl: _define,
+        LoadLocal: _load,
+        Physical: _physical,
+        OneHost: _other,
+        SystemViews: _as_it_is,
+        Everywhere: _other,
+        SetVariables: _other,
+        Builtin: _as_it_is,
+        Gather: _as_it_is,
+        ReadThenWrite: _as_it_is,
+        Reorder: _as_it_is,
+        Opened: _as_it_is,
+        MultiStatement: _as_it_is,
+        Reject: _as_it_is,
+    }
+)

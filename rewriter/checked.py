@@ -6,15 +6,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Final
+from typing import Final, assert_never
 
 from config.flavour import Flavour
 
 from .plain.views import VIEWS
-from .plan import Access, Plan, Reject
-from .plans import LoadLocal, OneHost, Reorder, SystemViews
-from .plans.builtins import ExplainRoute, SetVariables, ShowVariables
-from .plans.cached import FlushCache
+from .plan import Access, Plan, Reject, TextRights
+from .plans import is_one_host
 from .route.beyond import EVERY_DATABASE
 from .route.context import Statement, not_yet
 from .route.reachable import functions
@@ -27,18 +25,12 @@ from .text.tokens import HINT, Source
 
 def checked(statement: Statement, plan: Plan) -> Plan:
     """The plan, with the rights that the statement asks for, or the one that refuses it."""
-    if isinstance(plan, Reject):
+    if plan.refusal is not None:
         return plan
     overlooked = _overlooked(statement, plan)
     if overlooked is not None:
         return overlooked
-    rights = rights_of(statement)
-    if isinstance(plan, FlushCache):
-        # of who may write the table, unlike another FLUSH
-        databases = tuple(one for one in rights.databases if one != EVERY_DATABASE)
-        rights = rights._replace(access=plan.access, databases=databases)
-    if isinstance(plan, Reorder):
-        rights = rights._replace(unseen="")  # the procedure is the proxy's own, and on one table
+    rights = _of_text(statement, plan)
     rights |= _of_who_asks(statement, plan)
     databases = tuple(dict.fromkeys(plan.databases + rights.databases + functions(statement.source)))
     access = max(plan.access, rights.access)
@@ -56,12 +48,26 @@ def checked(statement: Statement, plan: Plan) -> Plan:
     return replace(plan, access=access, databases=databases, unseen=rights.unseen)
 
 
+def _of_text(statement: Statement, plan: Plan) -> Rights:
+    """The rights that the statement's text asks for, as far as the plan needs them."""
+    rights = rights_of(statement)
+    match plan.text_rights:
+        case TextRights.ALL:
+            return rights
+        case TextRights.NO_ROUTINES:
+            return rights._replace(unseen="")
+        case TextRights.OWN_ACCESS:
+            databases = tuple(database for database in rights.databases if database != EVERY_DATABASE)
+            return rights._replace(access=plan.access, databases=databases)
+    assert_never(plan.text_rights)
+
+
 def _of_who_asks(statement: Statement, plan: Plan) -> Rights:
     """What views of information_schema need whose rows the proxy chooses by who asks, where it does not: a
     server tells all that the connection's account may see.
     """
     found = Rights(Access.NONE)
-    if isinstance(plan, SystemViews | ExplainRoute):
+    if plan.filters_views:
         return found
     inside = (statement.names.env.database or "").lower() == INFORMATION_SCHEMA
     for source in readings(statement):
@@ -123,26 +129,21 @@ def _has_auto_is_null(source: Source, *, flavour: Flavour) -> bool:
 def _places_sequences(statement: Statement, plan: Plan) -> bool:
     """Whether the plan goes where the statement's sequences are."""
     found = sequences(statement.source)
-    if not found:
+    if not found or not plan.evaluates:
         return True
-    if isinstance(plan, LoadLocal):
-        plan = plan.statement
-    elif isinstance(plan, ExplainRoute):
-        return True
-    elif isinstance(plan, SetVariables | ShowVariables):
-        plan = plan.home or plan
-    if not isinstance(plan, OneHost):
+    place = plan.runs_at
+    if place is None or not is_one_host(place):
         return False
     names = statement.names
-    here = plan.database is not None and plan.database == names.env.database
+    here = place.database is not None and place.database == names.env.database
     for at in found:
         database = statement.source.tokens[at].name
         if not statement.source.is_op(at + 1, "."):
             known = here
         elif database in names.schema.databases or names.physical(database) is not None:
-            known = database in plan.databases
+            known = database in place.databases
         else:  # where the current database is, as far as anybody knows
-            known = here or database in plan.databases
+            known = here or database in place.databases
         if not known:
             return False
     return True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from config.topology import Keyspace, Topology
 
@@ -15,7 +15,6 @@ from .env import Env
 from .plan import Plan, Reject, Values
 from .planner import Rewriter
 from .plans import (
-    AnyHost,
     BindError,
     Bound,
     Builtin,
@@ -27,18 +26,16 @@ from .plans import (
     MultiStatement,
     Notice,
     NotSupported,
+    OneHost,
     Opened,
-    Passthrough,
-    Physical,
     ReadThenWrite,
     Reorder,
-    SystemViews,
 )
-from .plans.cached import CachedSelect, Touching
 from .plans.gather import Gather
 from .plans.inserting import Insert
 from .plans.join import Join
-from .plans.sharded import Sharded, ShardSelect, ShardWrite
+from .plans.sharded import Sharded
+from .plans.variants import by_variant
 from .route.routing import ALL, Comparison, Route
 from .text.literals import NotPlain
 
@@ -49,6 +46,9 @@ Tell = Callable[[str, Mapping[str, str]], Sequence[str]]
 
 _Rows = list[tuple[str, str | Notice]]
 """The same with errors and warnings that are not put into words yet."""
+
+_Read = Callable[[bytes, bool], _Rows]
+"""How a further statement is read; the second argument says whether it is groups that the shards make."""
 
 MAX_LISTED: Final = 20
 """So many IDs, shards or statements are listed; the rest is counted."""
@@ -90,51 +90,31 @@ def _explained(
     cached: bool,
 ) -> _Rows:
     plan, literals = rewriter.plan(sql, env)
-    if isinstance(plan, Opened):
-        return _explained(rewriter, plan.text, env, topology, slot, cached)
+    if plan.sanitized is not None:
+        return _explained(rewriter, plan.sanitized, env, topology, slot, cached)
     values = literals + tuple(slot(name) for name in plan.session_slots)
-    rows: _Rows = [("plan", _title(plan))]
+    run = plan  # in its place: its alternative, where one statement a host cannot run it
     bound: Bound | None = None
-    gather = plan if isinstance(plan, Gather) else None
-    found = plan if isinstance(plan, ReadThenWrite) else None
-    if found is not None:
-        pass
-    elif not isinstance(plan, Reject | Builtin | MultiStatement | Gather | Reorder):
+    problem: BindError | None = None
+    if plan.binds:
         try:
             bound = plan.bind(values, topology, _first)
         except BindError as error:
-            if isinstance(error, NotSupported):  # by one statement a host
-                gather = plan.gather if isinstance(plan, ShardSelect) else None
-                found = plan.found if isinstance(plan, ShardWrite) else None
-            if gather is None and found is None:
-                rows[0] = ("plan", "refused")
-                rows.append(("error", Notice(error.name, error.arguments)))
-    if gather is not None:
-        rows[0] = ("plan", _title(gather))
-        if gather.full is not None:
-            rows[0] = ("plan", "groups made by the shards, combined by one server")
-        values = literals + tuple(slot(name) for name in gather.session_slots)
-        each = replace(env, each_shard=True)
+            if isinstance(error, NotSupported) and plan.alternative is not None:
+                run = plan.alternative
+            else:
+                problem = error
+    rows: _Rows = [("plan", run.in_words)]
+    if problem is not None:
+        rows = [("plan", "refused"), ("error", Notice(problem.name, problem.arguments))]
+    each = replace(env, each_shard=True)
 
-        def read(sql: bytes, groups: bool) -> _Rows:
-            return _bindings(rewriter, sql, each if groups else env, topology, slot)
+    def read(sql: bytes, groups: bool) -> _Rows:
+        return _bindings(rewriter, sql, each if groups else env, topology, slot)
 
-        if gather.join is not None:
-            rows[0] = ("plan", "rows of one table, then those of another that they name, joined by the proxy")
-            rows += _joined(gather.join, values, read)
-        else:
-            rows += _gathered(gather, values, read, topology)
-    elif found is not None:
-        rows[0] = ("plan", _title(found))
-        values = literals + tuple(slot(name) for name in found.session_slots)
-        rows.append(("read", found.select.render(values).decode("utf-8", "replace")))
-        rows += [("then", sql.decode("utf-8", "replace")) for sql in found.example(values)]
-        rows += _about(found, values, topology)
-    elif isinstance(plan, Reorder):
-        rows += _reordered(plan, values, lambda sql: _bindings(rewriter, sql, env, topology, slot))
-    else:
-        rows += _about(plan, values, topology)
-    if isinstance(plan, Sharded | Gather | Reject):
+    run_values = literals + tuple(slot(name) for name in run.session_slots)
+    rows += _STEPS[run.__class__](run, run_values, topology, read)
+    if plan.narrowed:
         rows += rewriter.reasons(sql, env)
     if bound is not None:
         rows += _bound(plan, bound, topology)
@@ -154,16 +134,15 @@ def _bindings(
         bound = plan.bind(values, topology, _first)
     except BindError as error:
         return [("error", Notice(error.name, error.arguments))]
-    about = [row for row in _about(plan, values, topology) if row[0] in ("routing", "id", "key")]
+    steps = _STEPS[plan.__class__](plan, values, topology, lambda sql, groups: [])
+    about = [row for row in steps if row[0] in ("routing", "id", "key")]
     return about + _bound(plan, bound, topology)
 
 
-def _gathered(
-    plan: Gather, values: Values, read: Callable[[bytes, bool], _Rows], topology: Topology
-) -> _Rows:
-    """The pieces in the order in which they are gathered, and the rest. `read`: how one is read; its second
-    argument tells whether it is groups.
-    """
+def _gathered(plan: Gather, values: Values, topology: Topology, read: _Read) -> _Rows:
+    """Two reads that are joined; or the pieces in the order in which they are gathered, and the rest."""
+    if plan.join is not None:
+        return _joined(plan.join, values, read)
     rows: _Rows = []
     names = tuple(b"`g%d`" % number for number in range(1, len(plan.pieces) + 1))
     for number, piece in enumerate(plan.pieces, 1):
@@ -188,7 +167,7 @@ def _gathered(
     return rows
 
 
-def _joined(plan: Join, values: Values, read: Callable[[bytes, bool], _Rows]) -> _Rows:
+def _joined(plan: Join, values: Values, read: _Read) -> _Rows:
     """The two reads of a join."""
     try:
         rows, offset = plan.window(values)
@@ -205,14 +184,22 @@ def _joined(plan: Join, values: Values, read: Callable[[bytes, bool], _Rows]) ->
     return found
 
 
-def _reordered(plan: Reorder, values: Values, read: Callable[[bytes], _Rows]) -> _Rows:
+def _written(plan: ReadThenWrite, values: Values, topology: Topology, read: _Read) -> _Rows:
+    """The SELECT, and the statements that write its rows."""
+    rows: _Rows = [("read", plan.select.render(values).decode("utf-8", "replace"))]
+    rows += [("then", sql.decode("utf-8", "replace")) for sql in plan.example(values)]
+    return rows + _databases(plan, values, topology, read)
+
+
+def _reordered(plan: Reorder, values: Values, topology: Topology, read: _Read) -> _Rows:
     """The statements that a CALL takes, all of them on one shard."""
+    del topology
     try:
         first, *rest = plan.example(values)
     except BindError as error:
         return [("error", Notice(error.name, error.arguments))]
     found: _Rows = [("tables", plan.table), ("keyspace", plan.keyspace), ("read", first.decode())]
-    found += read(first)
+    found += read(first, False)
     return found + [("then", sql.decode()) for sql in rest]
 
 
@@ -220,37 +207,16 @@ def _first(shards: Sequence[int]) -> int:
     return shards[0]
 
 
-def _title(plan: Plan) -> str:
-    if isinstance(plan, Builtin):
-        return f"answered by the proxy ({plan.title})"
-    titles: dict[type[Plan], str] = {
-        Passthrough: "passed through to one host",
-        LoadLocal: "a file of the client's, to one host",
-        Physical: "physical database, as written",
-        SystemViews: "query on information_schema, with the logical databases",
-        AnyHost: "no sharded table: any host",
-        ShardSelect: "read from shards",
-        Gather: "rows gathered from shards, then run by one server",
-        ShardWrite: "write to shards",
-        Everywhere: "write to every host",
-        Ddl: "definition for every shard",
-        ReadThenWrite: "read by a SELECT, then written",
-        Reorder: "one row of a list moved between two others",
-        Insert: "rows to shards",
-        MultiStatement: "several statements, each planned when its turn comes",
-        Reject: "refused",
-    }
-    return next((titles[variant] for variant in type(plan).__mro__ if variant in titles), plan.kind)
-
-
 def _caches(plan: Plan, values: Values, topology: Topology) -> _Rows:
     """What a cache has to do with it."""
-    if isinstance(plan, CachedSelect):
-        cache, groups = plan.cached.cache, plan.groups(values)
+    found = plan.asked_first(values)
+    if found is not None:
+        table, groups = found
+        cache = table.cache
         asked = ", ".join(map(str, groups)) if groups else "not asked: too many IDs"
         return [("asked first", f"{cache.kind} {cache.address}, outside of transactions: {asked}")]
     rows: _Rows = []
-    for one in plan.touches(values, topology) if isinstance(plan, Touching) else ():
+    for one in plan.touches(values, topology):
         told = "all of its rows"
         if one.groups:
             told = ", ".join(map(str, one.groups))
@@ -260,27 +226,57 @@ def _caches(plan: Plan, values: Values, topology: Topology) -> _Rows:
     return rows
 
 
-def _about(plan: Plan, values: Values, topology: Topology) -> _Rows:
-    if isinstance(plan, Reject):
-        return [("error", Notice(plan.error, plan.arguments))]
-    rows: _Rows = []
-    if isinstance(plan, Sharded):
-        keyspace = topology.keyspaces[plan.keyspace]
-        rows += [("tables", ", ".join(plan.tables)), ("keyspace", keyspace.name)]
-        rows += _ids(plan, values, keyspace)
-        rows += [("routing", _route(plan, number)) for number in range(len(plan.routing.routes))]
-    elif isinstance(plan, Insert):
-        keyspace = topology.keyspaces[plan.keyspace]
-        rows += [
-            ("tables", plan.table),
-            ("keyspace", keyspace.name),
-            ("rows", str(len(list(plan.each(values))))),
-        ]
-        if any(not row.hints for row in plan.rows):
-            rows.append(("routing", "a random shard of those open for new objects; the first is shown"))
-    elif plan.databases:
-        rows.append(("databases", ", ".join(plan.databases)))
+def _refused(plan: Reject, values: Values, topology: Topology, read: _Read) -> _Rows:
+    del values, topology, read
+    return [("error", Notice(plan.error, plan.arguments))]
+
+
+def _routed(plan: Sharded, values: Values, topology: Topology, read: _Read) -> _Rows:
+    """The tables, and how their shards are found."""
+    del read
+    keyspace = topology.keyspaces[plan.keyspace]
+    rows: _Rows = [("tables", ", ".join(plan.tables)), ("keyspace", keyspace.name)]
+    rows += _ids(plan, values, keyspace)
+    return rows + [("routing", _route(plan, number)) for number in range(len(plan.routing.routes))]
+
+
+def _inserted(plan: Insert, values: Values, topology: Topology, read: _Read) -> _Rows:
+    """The table, and how many rows it gets."""
+    del read
+    keyspace = topology.keyspaces[plan.keyspace]
+    rows: _Rows = [
+        ("tables", plan.table),
+        ("keyspace", keyspace.name),
+        ("rows", str(len(list(plan.each(values))))),
+    ]
+    if any(not row.hints for row in plan.rows):
+        rows.append(("routing", "a random shard of those open for new objects; the first is shown"))
     return rows
+
+
+def _databases(plan: Plan, values: Values, topology: Topology, read: _Read) -> _Rows:
+    del values, topology, read
+    return [("databases", ", ".join(plan.databases))] if plan.databases else []
+
+
+_STEPS: Final[Mapping[type[Plan], Callable[[Any, Values, Topology, _Read], _Rows]]] = by_variant(
+    {
+        OneHost: _databases,
+        LoadLocal: _databases,
+        Sharded: _routed,
+        Gather: _gathered,
+        Everywhere: _databases,
+        Ddl: _databases,
+        Insert: _inserted,
+        ReadThenWrite: _written,
+        Reorder: _reordered,
+        Builtin: _databases,
+        Opened: _databases,
+        MultiStatement: _databases,
+        Reject: _refused,
+    }
+)
+"""Rows about what is done with a statement, for each variant."""
 
 
 def _ids(plan: Sharded, values: Values, keyspace: Keyspace) -> _Rows:

@@ -29,13 +29,13 @@ from .plain.locks import lock, switch_keys
 from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Plan, Reject
-from .plans import Everywhere, Gather, Insert, MultiStatement, OneHost, Opened, ReadThenWrite, Sharded
+from .plans import MultiStatement, Opened
 from .plans.builtins import Empty
 from .reasons import Reasons, reasons
 from .route.context import Statement, refused
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
-from .rows import Folded, RowsTemplate, fold
+from .rows import Folded, fold
 from .rules import admin, confined, crowded, do, explain, explain_route, query, too_deep
 from .text.calls import with_plain_calls
 from .text.characters import MASKED
@@ -408,7 +408,7 @@ class Rewriter:
             entry = entry.plans.get(tuple([lifted.literals[index] for index in entry.literals]))
         if entry is None and lifted.folded is not None:
             plan = self._folded.get((lifted.folded.fingerprint, env.key))
-            entry = _unfold(plan, lifted.folded) if plan is not None else None
+            entry = plan.with_rows(lifted.folded) if plan is not None else None
             if entry is not None and 0 < len(lifted.fingerprint) <= LONG:
                 self._cache.put((lifted.fingerprint, env.key), entry)
         if entry is None:
@@ -423,8 +423,8 @@ class Rewriter:
         sql, fingerprint, literals, folded = lifted
         if folded is not None:
             one = self.make(Lifted(folded.sql, folded.fingerprint, folded.literals), env)
-            if one.guards == set() and _folds(one.plan, folded):
-                return Made(_unfold(one.plan, folded), literals, set(), one.plan)
+            if one.guards == set() and one.plan.takes_rows(folded):
+                return Made(one.plan.with_rows(folded), literals, set(), one.plan)
         many = has_many_statements(sql, env)
         if not fingerprint:
             reason = "a quote or a comment is not closed, or there is a NUL byte"
@@ -463,23 +463,6 @@ class Rewriter:
                 self._short.clear()
                 self._enclosed.clear()
                 self._around.clear()
-
-
-def _folds(plan: Plan, folded: Folded) -> bool:
-    """Whether the plan of an INSERT with one row of each kind does for any number of them."""
-    if isinstance(plan, Insert):
-        return len(plan.rows) == len(folded.repeat.widths)
-    effects = plan.effects
-    counts = effects is not None and (effects.pins or effects.unpins)  # they name literals by numbers
-    return isinstance(plan, OneHost) and plan.unchanged and not (plan.session_slots or counts)
-
-
-def _unfold(plan: Plan, folded: Folded) -> Plan:
-    """That plan for a statement with all of its rows."""
-    if isinstance(plan, Insert):
-        return replace(plan, repeat=folded.repeat)
-    assert isinstance(plan, OneHost)
-    return replace(plan, template=RowsTemplate(folded))
 
 
 def _looked_into(sql: bytes, names: Names) -> bool:
@@ -538,13 +521,10 @@ def _by_rules(statement: Statement) -> Plan:
     return _unreadable(f"unknown statement {statement.source.tokens[0].text}")
 
 
-_SHARDED: Final = (Sharded, Insert, Gather, ReadThenWrite, Everywhere)
-
-
 def _without_functions(statement: Statement, plan: Plan) -> Plan:
     """The plan, but stored functions are not where the shards are."""
     source = statement.source
-    if isinstance(plan, _SHARDED):
+    if plan.without_functions:
         for at in foreign_calls(source, flavour=statement.names.env.flavour):
             return Reject(error="function_not_on_shards", arguments={"function": source.at(at).name})
     return plan

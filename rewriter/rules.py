@@ -10,7 +10,6 @@ from .env import Env
 from .plain.nowhere import plan_nowhere
 from .plain.unsharded import About, Place, Text, on_one_host, only_sharded, plan_confined, plan_unsharded
 from .plan import Access, Plan, Reject
-from .plans import AnyHost, Passthrough, Physical
 from .plans.builtins import CreateExisting, ExplainRoute
 from .reads.pieces import or_gather
 from .reads.select import plan_select
@@ -47,7 +46,7 @@ def _prepared(statement: Statement) -> Plan | None:
     statement.guard(Span(last, last + 1))
     needed, commits = access(inner)
     outer = plan_confined(statement, needed, implicit_commit=commits and source.is_word(0, "EXECUTE"))
-    if not isinstance(outer, Passthrough | Physical | AnyHost):
+    if outer is None or not outer.on_one_host:
         return None
     found = plan_confined(Statement(inner, names), needed)
     if found is None:

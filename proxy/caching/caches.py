@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from config.schema import Cache, Schema
 from proxy.tasks import Tasks
-from rewriter.plans.cached import CachedTable, Touched
+from rewriter.touched import CachedTable, Touched
 
 from .server import CacheServer, Holder
 

@@ -28,7 +28,7 @@ import structlog
 
 from config.schema import Cache
 from proxy.tasks import Tasks
-from rewriter.plans.cached import CachedTable, Touched
+from rewriter.touched import CachedTable, Touched
 
 from .members import BEATS, UNSURE, Members
 from .stores import Item, Store, StoreError, open_store

@@ -106,7 +106,7 @@ async def learn_again(client: Exchange, statement: Statement) -> None:
     assert isinstance(plan, Sharded)
     session.prepared.values = (b"?",) * statement.parameters
     try:
-        host, _, sql = plan.probe(values_of(session, plan, statement.literals), client.snapshot.topology)
+        host, _, sql = plan.to_prepare(values_of(session, plan, statement.literals), client.snapshot.topology)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
     try:

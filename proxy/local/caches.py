@@ -13,7 +13,8 @@ from proxy.session.outcome import Outcome
 from proxy.wire.resultset import integer_column, text_column
 from rewriter.plans import BindError, Values
 from rewriter.plans.builtins import Listing
-from rewriter.plans.cached import FlushCache, Touched
+from rewriter.plans.cached import FlushCache
+from rewriter.touched import Touched
 
 from .show import answer_rows, liked
 

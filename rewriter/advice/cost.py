@@ -7,11 +7,11 @@ be at most, and `estimated` says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from config.layout import Layout
 from config.topology import Keyspace, Topology
@@ -24,9 +24,11 @@ from rewriter.plans import (
     Builtin,
     Ddl,
     Everywhere,
+    LoadLocal,
     MultiStatement,
     Notice,
     NotSupported,
+    OneHost,
     Opened,
     ReadThenWrite,
     Reorder,
@@ -34,6 +36,7 @@ from rewriter.plans import (
 from rewriter.plans.gather import Gather
 from rewriter.plans.inserting import Insert
 from rewriter.plans.sharded import Sharded, ShardSelect, ShardWrite
+from rewriter.plans.variants import by_variant
 from rewriter.route.binding import keyspace_of
 from rewriter.route.routing import Comparison, Placed
 from rewriter.text.literals import NotPlain
@@ -122,8 +125,8 @@ def slot(name: str) -> bytes:
 def cost_of(rewriter: Rewriter, sql: bytes, env: Env) -> Cost:
     """What `sql` would cost. Never raises."""
     plan, literals = rewriter.plan(sql, env)
-    if isinstance(plan, Opened):
-        plan, literals = rewriter.plan(plan.text, env)
+    if plan.sanitized is not None:
+        plan, literals = rewriter.plan(plan.sanitized, env)
     values = literals + tuple(slot(name) for name in plan.session_slots)
 
     def read(sql: bytes, groups: bool) -> Cost:
@@ -149,34 +152,46 @@ class _Costing:
             return Cost(Way.ONE, 1)
 
     def _of(self, plan: Plan, values: Values) -> Cost:
-        match plan:
-            case Reject() | MultiStatement():
-                bound = plan.bind(values, self._topology, _first)  # raises what it is refused with
-                raise AssertionError(bound)
-            case Builtin():
-                return Cost(Way.PROXY)
-            case Reorder():
-                return Cost(Way.POINT, 1, 0, 1)
-            case Gather():
-                return self._gather(plan)
-            case ReadThenWrite():
-                return self._found(plan)
-            case Sharded():
-                return self._sharded(plan, values)
-            case Insert():
-                return self._insert(plan, values)
+        return _COSTS[plan.__class__](self, plan, values)
+
+    def refused(self, plan: Plan, values: Values) -> Cost:
+        """Raises the error that it is refused with."""
         bound = plan.bind(values, self._topology, _first)
-        hosts = len({one.host for one in bound.statements})
-        shards = {shard for one in bound.statements for shard in one.shards}
-        if isinstance(plan, Ddl):
-            return Cost(Way.DEFINITION, len(shards), len(shards), hosts)
-        if isinstance(plan, Everywhere):
-            return Cost(Way.EVERYWHERE, hosts=hosts)
-        return Cost(Way.HOST, hosts=hosts)
+        raise AssertionError(bound)
+
+    def by_proxy(self, plan: Plan, values: Values) -> Cost:
+        del plan, values
+        return Cost(Way.PROXY)
+
+    def on_one_host(self, plan: OneHost | LoadLocal, values: Values) -> Cost:
+        return Cost(Way.HOST, hosts=_reached(plan.bind(values, self._topology, _first))[1])
+
+    def everywhere(self, plan: Everywhere, values: Values) -> Cost:
+        return Cost(Way.EVERYWHERE, hosts=_reached(plan.bind(values, self._topology, _first))[1])
+
+    def definition(self, plan: Ddl, values: Values) -> Cost:
+        shards, hosts = _reached(plan.bind(values, self._topology, _first))
+        return Cost(Way.DEFINITION, shards, shards, hosts)
 
     # rows of shards
 
-    def _sharded(self, plan: Sharded, values: Values) -> Cost:
+    def reorder(self, plan: Reorder, values: Values) -> Cost:
+        del plan, values
+        return Cost(Way.POINT, 1, 0, 1)
+
+    def write(self, plan: ShardWrite, values: Values) -> Cost:
+        def check(shards: int | None) -> None:
+            if shards is None and plan.denied is not None:
+                raise plan.denied.failure
+            with suppress(NotSupported):
+                plan.bind(values, self._topology, _first)  # what it must not change, it must not change here
+
+        return self.sharded(plan, values, check)
+
+    def sharded(
+        self, plan: Sharded, values: Values, check: Callable[[int | None], None] = lambda shards: None
+    ) -> Cost:
+        """`check` raises the error of a statement on so many shards, of which None is all."""
         keyspace = keyspace_of(self._topology, plan.routing.keyspace)
         try:
             shards, estimated = _shards(plan, values, keyspace)
@@ -187,14 +202,10 @@ class _Costing:
             return self._bound(plan, values, keyspace)
         count = len(every) if shards is None else max(1, min(shards, len(every)))
         if count > 1:
-            other = self._not_as_it_is(plan)
+            other = self._not_as_it_is(plan, values)
             if other is not None:
                 return other
-        if isinstance(plan, ShardWrite):
-            if shards is None and plan.denied is not None:
-                raise plan.denied.failure
-            with suppress(NotSupported):
-                plan.bind(values, self._topology, _first)  # what it must not change, it must not change here
+        check(shards)
         way = Way.SCATTER if shards is None else self._way(plan, count)
         hosts = min(count, _hosts(keyspace))
         return Cost(
@@ -206,10 +217,9 @@ class _Costing:
         try:
             bound = plan.bind(values, self._topology, _first)
         except NotSupported as error:
-            other = self._other(plan)
-            if other is None:
+            if plan.alternative is None:
                 raise error
-            return other
+            return self._of(plan.alternative, values)
         shards, hosts = _reached(bound)
         of = len(keyspace.all_shards)
         if bound.scatter:
@@ -223,25 +233,15 @@ class _Costing:
         by_one = len(routes) == 1 and routes[0].kind == "in" and not _listed(plan)
         return Way.POINT if by_one else Way.ONE
 
-    def _not_as_it_is(self, plan: Sharded) -> Cost | None:
+    def _not_as_it_is(self, plan: Sharded, values: Values) -> Cost | None:
         """What is done when it is more than one shard, and one statement a host cannot do it."""
-        if isinstance(plan, ShardSelect | ShardWrite):
-            if not isinstance(plan.scattered, Reject):
-                return None
-            other = self._other(plan)
-            if other is None:
-                raise plan.scattered.failure
-            return other
-        raise plan.not_one_shard()
+        if plan.scatter_refusal is None:
+            return None
+        if plan.alternative is None:
+            raise plan.scatter_refusal.failure
+        return self._of(plan.alternative, values)
 
-    def _other(self, plan: Sharded) -> Cost | None:
-        if isinstance(plan, ShardSelect) and plan.gather is not None:
-            return self._gather(plan.gather)
-        if isinstance(plan, ShardWrite) and plan.found is not None:
-            return self._found(plan.found)
-        return None
-
-    def _insert(self, plan: Insert, values: Values) -> Cost:
+    def insert(self, plan: Insert, values: Values) -> Cost:
         keyspace = keyspace_of(self._topology, plan.keyspace)
         of = len(keyspace.all_shards)
         ids = plan.ids(values)
@@ -253,7 +253,7 @@ class _Costing:
 
     # several steps
 
-    def _gather(self, plan: Gather) -> Cost:
+    def gather(self, plan: Gather, values: Values) -> Cost:
         values = self._literals + tuple(slot(name) for name in plan.session_slots)
         if plan.join is not None:
             rows, offset = plan.join.window(values)
@@ -279,11 +279,32 @@ class _Costing:
                 every.append(piece.label)
         return Cost(Way.GATHER, shards, of, hosts, estimated=estimated, pieces=tuple(every))
 
-    def _found(self, plan: ReadThenWrite) -> Cost:
+    def read_then_write(self, plan: ReadThenWrite, values: Values) -> Cost:
         """A SELECT, and writes of what it gives."""
         values = self._literals + tuple(slot(name) for name in plan.session_slots)
         cost = self._read(plan.select.render(values), False)
         return cost._replace(way=Way.LIST) if cost.way in TO_ONE else cost
+
+
+_COSTS: Final[Mapping[type[Plan], Callable[[_Costing, Any, Values], Cost]]] = by_variant(
+    {
+        OneHost: _Costing.on_one_host,
+        LoadLocal: _Costing.on_one_host,
+        ShardSelect: _Costing.sharded,
+        ShardWrite: _Costing.write,
+        Gather: _Costing.gather,
+        Everywhere: _Costing.everywhere,
+        Ddl: _Costing.definition,
+        Insert: _Costing.insert,
+        ReadThenWrite: _Costing.read_then_write,
+        Reorder: _Costing.reorder,
+        Builtin: _Costing.by_proxy,
+        Opened: _Costing.refused,
+        MultiStatement: _Costing.refused,
+        Reject: _Costing.refused,
+    }
+)
+"""What each variant costs."""
 
 
 def _refused(name: str, arguments: object) -> Cost:

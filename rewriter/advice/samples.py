@@ -8,12 +8,11 @@ import re
 from typing import Final
 
 from rewriter.plan import Plan
-from rewriter.plans import Gather, ReadThenWrite, Reject
 
 
 def dear(plan: Plan) -> bool:
     """Whether a statement with this plan does not go to one shard, or few: there may be advice."""
-    return plan.scatter or isinstance(plan, Reject | Gather | ReadThenWrite)
+    return plan.is_expensive
 
 
 _AFTER: Final = {b"'": b"11'", b'"': b'11"', b"x": b"1", b"*": b" */"}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from rewriter.plan import Plan
-from rewriter.plans.cached import CachedTable, FlushCache
+from rewriter.plans.cached import FlushCache
 from rewriter.route.context import Statement
 from rewriter.route.scope import Refuse
 from rewriter.text.facts import Span, TableRef
+from rewriter.touched import CachedTable
 
 from .builtins import Texts, Words
 

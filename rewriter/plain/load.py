@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 
 from config.schema import Kind
 from rewriter.plan import Access, Plan
-from rewriter.plans import LoadLocal, OneHost
+from rewriter.plans import LoadLocal, is_one_host
 from rewriter.route.context import Statement, not_yet
 from rewriter.route.scope import Scope
 from rewriter.text.facts import Block
@@ -25,7 +25,7 @@ def load(statement: Statement) -> Plan | None:
     local = source.is_word(2, "LOCAL") or source.is_word(3, "LOCAL")
     access = Access.WRITE if local else Access.ADMIN
     plan = plan_confined(statement, access) or _into(statement, access)
-    if not local or not isinstance(plan, OneHost):
+    if not local or not is_one_host(plan):
         return plan
     common = {field.name: getattr(plan, field.name) for field in fields(Plan)}
     return LoadLocal(**common, statement=plan)
@@ -51,7 +51,7 @@ def _into(statement: Statement, access: Access) -> Plan:
     if any(one.table is not None and one.table.kind is Kind.REFERENCE for one in scope.targets.values()):
         return not_yet("LOAD of a reference table", "it has a copy on every host", "INSERT the rows.")
     plan = plan_unsharded(statement, [block], scope, access)
-    if not isinstance(plan, OneHost) or plan.database is not None:
+    if not is_one_host(plan) or plan.database is not None:
         return plan
     # the file is read in the character set of the connection's current database, which may be any other's
     (target,) = scope.targets.values()

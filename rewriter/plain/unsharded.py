@@ -7,13 +7,12 @@ shardgate's own functions and hints are written into the text.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Final, NamedTuple, TypedDict
 
 from config.schema import Kind
 from rewriter.bound import BindError, NotSupported
 from rewriter.plan import Access, Plan
-from rewriter.plans import AnyHost, Passthrough, Physical
+from rewriter.plans import AnyHost, Passthrough, Physical, is_one_host
 from rewriter.route.column_metadata import unsharded_column_metadata
 from rewriter.route.columns import Columns, Extras
 from rewriter.route.context import Statement
@@ -215,19 +214,16 @@ def on_one_host(statement: Statement, plan: Plan, scope: Scope) -> Plan:
 
     Raises Refuse.
     """
+    if not is_one_host(plan):
+        return plan
     try:
-        if isinstance(plan, Passthrough | Physical):
-            plan.host(statement.names.topology)
+        plan.host(statement.names.topology)
     except NotSupported as error:
         raise Unsupported(**error.arguments) from None
     except BindError:
         pass  # which hosts there are, is known when it is run
     column_metadata = unsharded_column_metadata(scope)
-    return (
-        replace(plan, column_metadata=column_metadata)
-        if column_metadata is not None and isinstance(plan, Passthrough)
-        else plan
-    )
+    return plan if column_metadata is None else plan.with_column_metadata(column_metadata)
 
 
 def _everywhere(target: Target) -> bool:

@@ -26,14 +26,14 @@ for the bytes each host gets: a `Bound`. Binding does no I/O and may raise `Bind
     MultiStatement  a text of more than one statement: cut it (split.py), and plan each when its turn comes
     Reject        not run: an error of the registry, with its arguments
 
-Every variant has the attributes of `Plan`.
+Every variant has the attributes of `Plan`, and answers its questions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeGuard
 
 from config.topology import Host, Topology
 from rewriter.bound import (
@@ -48,9 +48,10 @@ from rewriter.bound import (
     SortKey,
 )
 from rewriter.env import Env
-from rewriter.plan import Access, Choose, Plan, Reject, Values
+from rewriter.plan import Access, AfterLoss, Choose, Execution, Plan, Reject, Unmasked, Values
 from rewriter.route.binding import keyspace_of
 from rewriter.route.column_metadata import ColumnMetadata
+from rewriter.rows import Folded, RowsTemplate
 from rewriter.splice import Template
 from rewriter.text.effects import ConnectionState
 
@@ -97,6 +98,7 @@ __all__ = [
     "SystemViews",
     "Template",
     "Values",
+    "is_one_host",
     "lock_host",
 ]
 
@@ -108,14 +110,47 @@ class OneHost(Plan):
     `template` renders the statement. `unchanged`: that gives the client's very bytes, so the executor may
     send those and save the rendering. `database` is the current database that the backend connection must
     have; None when it does not matter. `column_metadata`: of a SELECT's columns, where the server knows their
-    database by another name.
+    database by another name. `at_any_host`: no table is concerned, so that any host may run it.
     """
 
+    binds: ClassVar[bool] = True
+    on_one_host: ClassVar[bool] = True
+    without_functions: ClassVar[bool] = False
+    executed_as: ClassVar[Execution] = Execution.RELAYED
+    learns_columns: ClassVar[bool] = False
+    unmasked: ClassVar[Unmasked] = Unmasked.WHOLE
+    at_any_host: ClassVar[bool]
     captures: ClassVar[ConnectionState] = ConnectionState.ALL
     template: Template
     unchanged: bool = True
     database: str | None = None
     column_metadata: ColumnMetadata | None = None
+
+    @property
+    def named_places(self) -> tuple[tuple[str, int | None], ...]:
+        """Keyspace and shard of each physical database that the client names; shard None for an unsharded
+        keyspace.
+        """
+        return ()
+
+    @property
+    def goes_unchanged(self) -> bool:
+        """Whether the host gets the client's very bytes, which no value of the session completes."""
+        return self.unchanged and not self.session_slots
+
+    def with_column_metadata(self, column_metadata: ColumnMetadata) -> OneHost:
+        """The plan with this metadata of its columns, if tables of logical databases show there."""
+        del column_metadata
+        return self
+
+    def takes_rows(self, folded: Folded) -> bool:
+        del folded
+        effects = self.effects
+        counts = effects is not None and (effects.pins or effects.unpins)  # they name literals by numbers
+        return self.goes_unchanged and not counts
+
+    def with_rows(self, folded: Folded) -> OneHost:
+        return replace(self, template=RowsTemplate(folded))
 
     def host(self, topology: Topology) -> Host:
         """The host to send it to. Raises BindError when there is none, or more than one."""
@@ -141,7 +176,12 @@ class Passthrough(OneHost):
     """
 
     kind: ClassVar[str] = "passthrough"
+    title: ClassVar[str] = "passed through to one host"
+    at_any_host: ClassVar[bool] = False
     keyspaces: tuple[str, ...]
+
+    def with_column_metadata(self, column_metadata: ColumnMetadata) -> OneHost:
+        return replace(self, column_metadata=column_metadata)
 
     def host(self, topology: Topology) -> Host:
         if len(self.keyspaces) == 1:
@@ -158,7 +198,14 @@ class Physical(OneHost):
     """
 
     kind: ClassVar[str] = "physical"
+    title: ClassVar[str] = "physical database, as written"
+    at_any_host: ClassVar[bool] = False
+    names_physical: ClassVar[bool] = True
     locations: tuple[tuple[str, int | None], ...]
+
+    @property
+    def named_places(self) -> tuple[tuple[str, int | None], ...]:
+        return self.locations
 
     def host(self, topology: Topology) -> Host:
         if len(self.locations) == 1:
@@ -174,6 +221,8 @@ class AnyHost(OneHost):
     """
 
     kind: ClassVar[str] = "any_host"
+    title: ClassVar[str] = "no sharded table: any host"
+    at_any_host: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -183,6 +232,9 @@ class SystemViews(Passthrough):
     """
 
     kind: ClassVar[str] = "system_views"
+    title: ClassVar[str] = "query on information_schema, with the logical databases"
+    executed_as: ClassVar[Execution] = Execution.WITH_VALUES
+    filters_views: ClassVar[bool] = True
     views: tuple[str, ...]
 
     def host(self, topology: Topology) -> Host:
@@ -204,8 +256,19 @@ class LoadLocal(Plan):
     """
 
     kind: ClassVar[str] = "load_local"
+    title: ClassVar[str] = "a file of the client's, to one host"
+    binds: ClassVar[bool] = True
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = False
+    executed_as: ClassVar[Execution] = Execution.AS_TEXT
+    learns_columns: ClassVar[bool] = False
+    unmasked: ClassVar[Unmasked] = Unmasked.WHOLE
     captures: ClassVar[ConnectionState] = ConnectionState.ALL
     statement: OneHost
+
+    @property
+    def runs_at(self) -> Plan | None:
+        return self.statement
 
     def at_lock_host(self, topology: Topology) -> bool:
         return self.statement.at_lock_host(topology)
@@ -221,9 +284,21 @@ class Opened(Plan):
     """
 
     kind: ClassVar[str] = "opened"
+    title: ClassVar[str] = "another text in its place"
+    binds: ClassVar[bool] = False
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = False
+    executed_as: ClassVar[Execution] = Execution.AS_TEXT
+    learns_columns: ClassVar[bool] = False
+    unmasked: ClassVar[Unmasked] = Unmasked.WHOLE
+    after_loss: ClassVar[AfterLoss] = AfterLoss.RUNS
     captures: ClassVar[ConnectionState] = ConnectionState.ALL  # its text is planned by itself
     access: Access = Access.NONE
     text: bytes
+
+    @property
+    def sanitized(self) -> bytes | None:
+        return self.text
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -233,9 +308,22 @@ class MultiStatement(Plan):
     """
 
     kind: ClassVar[str] = "several"
+    title: ClassVar[str] = "several statements, each planned when its turn comes"
+    binds: ClassVar[bool] = False
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = False
+    executed_as: ClassVar[Execution] = Execution.AS_TEXT
+    learns_columns: ClassVar[bool] = False
+    unmasked: ClassVar[Unmasked] = Unmasked.WHOLE
+    after_loss: ClassVar[AfterLoss] = AfterLoss.RUNS
+    in_parts: ClassVar[bool] = True
     captures: ClassVar[ConnectionState] = ConnectionState.ALL  # each statement is planned by itself
     access: Access = Access.NONE
     comments: bool = False
+
+    @property
+    def only_first(self) -> bool:
+        return self.comments
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         del values, topology, choose
@@ -247,9 +335,22 @@ class Everywhere(Plan):
     """A write that every host runs alike."""
 
     kind: ClassVar[str] = "everywhere"
+    title: ClassVar[str] = "write to every host"
+    binds: ClassVar[bool] = True
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = True
+    executed_as: ClassVar[Execution] = Execution.WITH_VALUES
+    learns_columns: ClassVar[bool] = False
     access: Access = Access.WRITE
     verb: str
     template: Template
+
+    @property
+    def updates(self) -> bool:
+        return self.verb == "UPDATE"
+
+    def to_prepare(self, values: Values, topology: Topology) -> HostStatement | None:
+        return self.bind(values, topology, _first).statements[0]
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         """One statement for each master, in the order of their names."""
@@ -266,12 +367,29 @@ class Ddl(Plan):
     """
 
     kind: ClassVar[str] = "ddl"
+    title: ClassVar[str] = "definition for every shard"
+    binds: ClassVar[bool] = True
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = False
+    executed_as: ClassVar[Execution] = Execution.AS_TEXT
+    learns_columns: ClassVar[bool] = False
     access: Access = Access.ADMIN
     implicit_commit: bool = True
     verb: str
     keyspace: str
     table: str
     template: Template
+
+    @property
+    def sharded_keyspace(self) -> str:
+        return self.keyspace
+
+    @property
+    def sharded_tables(self) -> tuple[str, ...]:
+        return (self.table,) if self.keyspace else ()
+
+    def to_prepare(self, values: Values, topology: Topology) -> HostStatement | None:
+        return self.bind(values, topology, _first).statements[0]
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         del choose
@@ -285,6 +403,15 @@ class Ddl(Plan):
                 for shard, (host, database) in sorted(places.items())
             )
         )
+
+
+def is_one_host(plan: Plan) -> TypeGuard[OneHost]:
+    """Whether one host runs the whole statement."""
+    return plan.on_one_host
+
+
+def _first(shards: Sequence[int]) -> int:
+    return shards[0]
 
 
 def lock_host(topology: Topology) -> Host:

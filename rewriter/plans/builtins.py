@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import ClassVar
 
 from config.topology import Topology
-from rewriter.plan import Access, Plan
+from rewriter.plan import Access, AfterLoss, Execution, Plan, Unmasked
 from rewriter.route.beyond import EVERY_DATABASE
 from rewriter.splice import Template
 from rewriter.text.effects import ConnectionState
@@ -21,12 +21,23 @@ from .characteristics import PLAIN, Characteristics, Completion
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Builtin(Plan):
-    """What they have in common. `title`: the statement in words, as EXPLAIN ROUTE shows it."""
+    """What they have in common. `title`: the statement in words. `runs_for_columns`: PREPARE runs it for its
+    columns, of which no server knows.
+    """
 
     kind: ClassVar[str] = "builtin"
+    binds: ClassVar[bool] = False
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = False
+    executed_as: ClassVar[Execution] = Execution.BY_PROXY
+    learns_columns: ClassVar[bool] = False
+    runs_for_columns: ClassVar[bool] = False
     captures: ClassVar[ConnectionState] = ConnectionState.ALL  # what evaluates expressions reads them back
-    title: ClassVar[str]
     access: Access = Access.NONE
+
+    @property
+    def in_words(self) -> str:
+        return f"answered by the proxy ({self.title})"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -34,6 +45,7 @@ class Empty(Builtin):
     """Comments only, or nothing at all."""
 
     title: ClassVar[str] = "empty"
+    unmasked: ClassVar[Unmasked] = Unmasked.LITERALS
 
 
 # -- transactions
@@ -45,6 +57,7 @@ class Begin(Builtin):
     """BEGIN and START TRANSACTION."""
 
     title: ClassVar[str] = "begin"
+    after_loss: ClassVar[AfterLoss] = AfterLoss.BEGINS
     characteristics: Characteristics = PLAIN
 
 
@@ -60,6 +73,7 @@ class Commit(EndTransaction):
     """COMMIT."""
 
     title: ClassVar[str] = "commit"
+    after_loss: ClassVar[AfterLoss] = AfterLoss.COMMITS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -67,6 +81,7 @@ class Rollback(EndTransaction):
     """ROLLBACK of the whole transaction."""
 
     title: ClassVar[str] = "rollback"
+    after_loss: ClassVar[AfterLoss] = AfterLoss.RUNS
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -140,9 +155,19 @@ class SetVariables(Builtin):
     """
 
     title: ClassVar[str] = "set"
+    after_loss: ClassVar[AfterLoss] = AfterLoss.RUNS
+    unmasked: ClassVar[Unmasked] = Unmasked.LITERALS
     assignments: tuple[Assignment, ...]
     home: Plan | None = None
     reads_tables: bool = False
+
+    @property
+    def runs_at(self) -> Plan | None:
+        return None if self.home is None else self.home.runs_at
+
+    @property
+    def assigns(self) -> tuple[str, ...] | None:
+        return tuple([assignment.name for assignment in self.assignments])
 
     def at_lock_host(self, topology: Topology) -> bool:
         return self.home is None or self.home.at_lock_host(topology)
@@ -179,6 +204,9 @@ class ExplainRoute(Builtin):
     """EXPLAIN ROUTE. The inner statement is the rest of the text from byte `offset`."""
 
     title: ClassVar[str] = "explain route"
+    evaluates: ClassVar[bool] = False
+    filters_views: ClassVar[bool] = True
+    runs_for_columns: ClassVar[bool] = True
     access: Access = Access.READ
     offset: int
 
@@ -208,8 +236,9 @@ class SwitchKeys(Builtin):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Show(Builtin):
-    """SHOW. A prepared one is run for its columns."""
+    """SHOW."""
 
+    runs_for_columns: ClassVar[bool] = True
     access: Access = Access.READ
 
 
@@ -308,6 +337,10 @@ class ShowVariables(Show):
     title: ClassVar[str] = "show variables"
     home: Plan
 
+    @property
+    def runs_at(self) -> Plan | None:
+        return self.home.runs_at
+
     def at_lock_host(self, topology: Topology) -> bool:
         return self.home.at_lock_host(topology)
 
@@ -318,6 +351,8 @@ class ShowDiagnostics(Show):
     LIMIT.
     """
 
+    after_loss: ClassVar[AfterLoss] = AfterLoss.RUNS
+    shows_diagnostics: ClassVar[bool] = True
     count: bool = False
     offset: Template | None = None
     limit: Template | None = None

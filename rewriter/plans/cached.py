@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar, Final, Literal, NamedTuple
+from typing import Any, ClassVar, Final, Literal
 
-from config.schema import Cache, Table
 from config.topology import Topology
 from rewriter.bound import BindError
-from rewriter.plan import Access, Plan, Values
+from rewriter.plan import Access, Plan, TextRights, Values
 from rewriter.route.routing import Comparison
 from rewriter.splice import Template
 from rewriter.text.literals import NotPlain
+from rewriter.touched import CachedTable, Touched
 
 from . import AnyHost, Ddl, Everywhere, LoadLocal, Passthrough, Physical
 from .builtins import Builtin, SetVariables
@@ -33,35 +33,13 @@ MOST_SHARDS: Final = 64
 """And one on more shards is one on the whole table."""
 
 
-class CachedTable(NamedTuple):
-    """A table with a cache. `name`: `database.table`."""
-
-    name: str
-    keyspace: str
-    cache: Cache
-
-    @classmethod
-    def of(cls, table: Table) -> CachedTable | None:
-        """The cache of a table, if it has one."""
-        if table.cache is None:
-            return None
-        return cls(f"{table.database}.{table.name}", table.keyspace, table.cache)
-
-
-class Touched(NamedTuple):
-    """What a write may change of one table: these groups; or all of these shards; or (both empty) all."""
-
-    table: CachedTable
-    groups: tuple[int, ...] = ()
-    shards: tuple[int, ...] = ()
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CachedSelect(ShardSelect):
     """A SELECT whose answer depends only on the groups of `cached` that `own` names. `empty`: an answer
     without rows may be kept, too. `columns`: those of the table, when the statement was planned.
     """
 
+    repeats: ClassVar[bool] = False  # the cache may answer it
     cached: CachedTable
     own: Comparison
     empty: bool = False
@@ -71,6 +49,9 @@ class CachedSelect(ShardSelect):
     def mark(self) -> bytes:
         """The client's statement without its literals: what of it the servers do not get, too."""
         return repr(self.template.parts).encode()
+
+    def asked_first(self, values: Values) -> tuple[CachedTable, tuple[int, ...]] | None:
+        return self.cached, self.groups(values)
 
     def groups(self, values: Values) -> tuple[int, ...]:
         """The IDs; () when there are too many, or they are no plain constants."""
@@ -89,12 +70,12 @@ class Touching(Plan):
     "shards" (those that it runs on), "places" (the shards of physical databases), "tables" (nothing: all).
     """
 
+    invalidates: ClassVar[bool] = True
     touched: tuple[CachedTable, ...] = ()
     by: Literal["groups", "rows", "shards", "places", "tables"] = "tables"
     comparison: Comparison | None = None
 
     def touches(self, values: Values, topology: Topology) -> tuple[Touched, ...]:
-        """What the statement may change with these values."""
         return tuple(Touched(table) for table in self.touched)
 
 
@@ -193,6 +174,7 @@ class FlushCache(Builtin):
     """FLUSH CACHE FOR table [id, …]: what the cache holds of the table, or of these groups, is old."""
 
     title: ClassVar[str] = "flush cache"
+    text_rights: ClassVar[TextRights] = TextRights.OWN_ACCESS
     access: Access = Access.WRITE
     cached: CachedTable
     groups: Template | None = None

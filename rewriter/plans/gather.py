@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from config.topology import Host, Topology
 from rewriter.bound import BindError
-from rewriter.plan import Plan, Values
+from rewriter.plan import Execution, Plan, Values
 from rewriter.route.binding import MAX_ROWS, limit_number
 from rewriter.route.binding import host as host_of
 from rewriter.route.values import Value
@@ -200,11 +200,35 @@ class Gather(Plan):
     """
 
     kind: ClassVar[str] = "gather"
+    title: ClassVar[str] = "rows gathered from shards, then run by one server"
+    binds: ClassVar[bool] = False
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = True
+    executed_as: ClassVar[Execution] = Execution.WITH_VALUES
+    learns_columns: ClassVar[bool] = True
+    lists_columns: ClassVar[bool] = True
+    narrowed: ClassVar[bool] = True
     captures: ClassVar[ConnectionState] = ConnectionState.VARIABLES
     pieces: tuple[Piece, ...]
     rest: Template
     full: Gather | None = None
     join: Join | None = None
+
+    @property
+    def in_words(self) -> str:
+        if self.join is not None:
+            return "rows of one table, then those of another that they name, joined by the proxy"
+        return self.title if self.full is None else "groups made by the shards, combined by one server"
+
+    @property
+    def is_expensive(self) -> bool:
+        return True
+
+    @property
+    def sharded_tables(self) -> tuple[str, ...]:
+        pieces = [piece for piece in self.pieces if piece.routing]
+        names = [f"{piece.database.decode('utf-8', 'replace')}.{piece.home.table}" for piece in pieces]
+        return tuple(dict.fromkeys(names))
 
     def rest_sql(self, values: Values, names: tuple[bytes, ...]) -> bytes:
         """The statement over the tables with these (quoted) names in the scratch database."""

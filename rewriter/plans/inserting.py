@@ -12,13 +12,13 @@ from typing import ClassVar, Final, Literal, NamedTuple
 
 from config.topology import Host, Keyspace, Topology
 from rewriter.bound import BindError, Bound, HostStatement, Inserted
-from rewriter.plan import Access, Choose, Plan, Values
+from rewriter.plan import Access, Choose, Execution, Plan, Values
 from rewriter.route.binding import host, keyspace_of, some_shard, why_not
 from rewriter.route.by_id import RowById, member_of, quoted_member, row_by_id
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.route.routing import Key
 from rewriter.route.values import Value
-from rewriter.rows import Repeat
+from rewriter.rows import Folded, Repeat
 from rewriter.splice import Template
 from rewriter.text.effects import ConnectionState, Effects
 from rewriter.text.literals import NotPlain
@@ -113,6 +113,13 @@ class Insert(Plan):
     """
 
     kind: ClassVar[str] = "insert"
+    title: ClassVar[str] = "rows to shards"
+    binds: ClassVar[bool] = True
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = True
+    executed_as: ClassVar[Execution] = Execution.WITH_VALUES
+    learns_columns: ClassVar[bool] = False
+    lists_columns: ClassVar[bool] = True
     captures: ClassVar[ConnectionState] = ConnectionState.VARIABLES
     access: Access = Access.WRITE
     keyspace: str
@@ -149,6 +156,24 @@ class Insert(Plan):
     def tables(self) -> tuple[str, ...]:
         """Its table, as `database.table`."""
         return (self.table,)
+
+    @property
+    def sharded_keyspace(self) -> str:
+        return self.keyspace
+
+    @property
+    def sharded_tables(self) -> tuple[str, ...]:
+        return (self.table,)
+
+    @property
+    def has_returning(self) -> bool:
+        return self.returning
+
+    def takes_rows(self, folded: Folded) -> bool:
+        return len(self.rows) == len(folded.repeat.widths)
+
+    def with_rows(self, folded: Folded) -> Insert:
+        return replace(self, repeat=folded.repeat)
 
     def each(self, values: Values) -> Iterator[tuple[Row, Values]]:
         """The rows of one statement, each with the values that its template means."""
@@ -268,8 +293,8 @@ class Insert(Plan):
             )  # fmt: skip
         return Bound(tuple(statements), inserted=tuple(inserted))
 
-    def probe(self, values: Values, topology: Topology) -> HostStatement:
-        """As `Sharded.probe`."""
+    def to_prepare(self, values: Values, topology: Topology) -> HostStatement:
+        """As `Sharded.to_prepare`."""
         keyspace = keyspace_of(topology, self.keyspace)
         shard = some_shard(keyspace)
         placed = []

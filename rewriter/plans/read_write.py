@@ -9,7 +9,7 @@ from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 from itertools import repeat
 from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
-from rewriter.plan import Access, Plan, Values
+from rewriter.plan import Access, Execution, Plan, Values
 from rewriter.splice import Template
 from rewriter.text.effects import ConnectionState
 
@@ -42,6 +42,13 @@ class ReadThenWrite(Plan):
     """
 
     kind: ClassVar[str] = "read_write"
+    title: ClassVar[str] = "read by a SELECT, then written"
+    binds: ClassVar[bool] = False
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = True
+    executed_as: ClassVar[Execution] = Execution.WITH_VALUES
+    learns_columns: ClassVar[bool] = False
+    lists_columns: ClassVar[bool] = True
     captures: ClassVar[ConnectionState] = ConnectionState.ALL  # each statement is planned by itself
     access: Access = Access.WRITE
     select: Template
@@ -52,6 +59,10 @@ class ReadThenWrite(Plan):
     strict: bool = True
     on_duplicate: bool = False
     assigns_id: bool = False
+
+    @property
+    def is_expensive(self) -> bool:
+        return True
 
     @property
     def changes(self) -> bool:

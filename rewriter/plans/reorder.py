@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple
 
 from config.schema import Table, quote
 from rewriter.bound import BindError
-from rewriter.plan import Access, Plan, Values
+from rewriter.plan import Access, Execution, Plan, TextRights, Values
 from rewriter.route.values import Value
 from rewriter.text.effects import ConnectionState
 from rewriter.text.literals import NotPlain, quoted_integer
@@ -127,6 +127,13 @@ class Reorder(Plan):
     """CALL of an orderable mapping's procedure. `arguments`: None stands for a NULL."""
 
     kind: ClassVar[str] = "reorder"
+    title: ClassVar[str] = "one row of a list moved between two others"
+    binds: ClassVar[bool] = False
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = False
+    executed_as: ClassVar[Execution] = Execution.WITH_VALUES
+    learns_columns: ClassVar[bool] = False
+    text_rights: ClassVar[TextRights] = TextRights.NO_ROUTINES
     captures: ClassVar[ConnectionState] = ConnectionState.ALL  # servers get its arguments as numbers
     access: Access = Access.WRITE
     keyspace: str
@@ -134,6 +141,14 @@ class Reorder(Plan):
     procedure: str
     rows: OrderedRows
     arguments: tuple[Value | None, ...]
+
+    @property
+    def sharded_keyspace(self) -> str:
+        return self.keyspace
+
+    @property
+    def sharded_tables(self) -> tuple[str, ...]:
+        return (self.table,)
 
     def asked(self, values: Values) -> Asked:
         """The arguments as numbers. Raises BindError."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, TypeGuard
 
 from config.topology import Host, Keyspace, Topology
 from rewriter.bound import (
@@ -23,7 +23,7 @@ from rewriter.bound import (
     Reference,
     SortKey,
 )
-from rewriter.plan import Access, Choose, Plan, Reject, Values
+from rewriter.plan import Access, Choose, Execution, Plan, Reject, Values
 from rewriter.route.binding import (
     CHUNK,
     MAX_ROWS,
@@ -118,6 +118,13 @@ class Sharded(Plan):
     it may run on several shards, each for itself.
     """
 
+    binds: ClassVar[bool] = True
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = True
+    executed_as: ClassVar[Execution] = Execution.WITH_VALUES
+    routed: ClassVar[bool] = True
+    lists_columns: ClassVar[bool] = True
+    narrowed: ClassVar[bool] = True
     routing: Routing
     template: Template
     fallback: Plan | None = None
@@ -139,6 +146,19 @@ class Sharded(Plan):
     @property
     def scatter(self) -> bool:
         return self.unrouted
+
+    @property
+    def routing_literal(self) -> int | None:
+        point = self.point
+        return None if point is None or point.parameter else point.literal
+
+    @property
+    def sharded_keyspace(self) -> str:
+        return self.keyspace
+
+    @property
+    def sharded_tables(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(self.tables))
 
     def at_point(self, values: Values, topology: Topology) -> tuple[Host, int, bytes, bytes] | None:
         """Host, shard, SQL and the shard's database of a statement that one ID routes to a shard that exists;
@@ -191,7 +211,7 @@ class Sharded(Plan):
         """The statements for these shards. `scatter`: they are all, because nothing narrows them."""
         raise self.not_one_shard()
 
-    def probe(self, values: Values, topology: Topology) -> HostStatement:
+    def to_prepare(self, values: Values, topology: Topology) -> HostStatement:
         """The statement for some shard, for a server that only prepares it: `values` has a `?` for each
         parameter. Raises BindError.
         """
@@ -205,6 +225,16 @@ class Sharded(Plan):
         columns = self.routing.columns([shard], placed, values, keyspace)
         sql = self.template.render(values + tuple([column[0] for column in columns]))
         return HostStatement(host_of(keyspace, shard), (shard,), sql)
+
+
+def is_routed(plan: Plan) -> TypeGuard[Sharded]:
+    """Whether the statement's conditions say on which shards it runs."""
+    return plan.routed
+
+
+def repeats(plan: Plan) -> TypeGuard[ShardSelect]:
+    """Whether it is a SELECT, and an EXECUTE of it as a point query may take the way of the one before."""
+    return plan.repeats
 
 
 def assigned_by_several(what: str, alternative: str) -> BindError:
@@ -254,6 +284,9 @@ class ShardSelect(Sharded):
     """
 
     kind: ClassVar[str] = "select"
+    title: ClassVar[str] = "read from shards"
+    learns_columns: ClassVar[bool] = True
+    repeats: ClassVar[bool] = True
     scattered: Scatter | Reject
     gather: Gather | None = None
     sample: bool = False
@@ -267,6 +300,28 @@ class ShardSelect(Sharded):
             spread = Spread(self.keyspace, listed.literal, listed.bits, listed.pieces, listed.most)
         object.__setattr__(self, "spread", spread)
 
+    @property
+    def merging(self) -> Scatter | None:
+        """How it runs on several shards by one statement a host; None: `scatter_refusal` says why not."""
+        return self.scattered if isinstance(self.scattered, Scatter) else None
+
+    @property
+    def scatter_refusal(self) -> Reject | None:
+        return None if isinstance(self.scattered, Scatter) else self.scattered
+
+    @property
+    def alternative(self) -> Plan | None:
+        return self.gather
+
+    def with_alternative(self, other: Plan | None) -> ShardSelect:
+        if other is None or isinstance(other, Gather):
+            return replace(self, gather=other)
+        return self if other.refusal is None else replace(self, scattered=other.refusal)
+
+    @property
+    def rounds_columns(self) -> bool:
+        return not self.exact
+
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool
     ) -> Bound:
@@ -277,7 +332,7 @@ class ShardSelect(Sharded):
             (group,) = groups.values()
             if len(group) == 1 and not (scatter and self.exact):
                 return Bound((self.on_one(group[0], placed, values, keyspace),), scatter=scatter)
-        if isinstance(self.scattered, Reject):
+        if not isinstance(self.scattered, Scatter):
             raise self.scattered.failure
         if self.sample:
             shard, count = next(iter(groups.values()))[0], sum(map(len, groups.values()))
@@ -292,8 +347,8 @@ class ShardSelect(Sharded):
 
     def _bind_list(self, values: Values, topology: Topology) -> Bound | None:
         """Bind what one list of IDs routes to several shards; None: there is more to it."""
-        listed, how = self.listed, self.scattered
-        if listed is None or isinstance(how, Reject):
+        listed, how = self.listed, self.merging
+        if listed is None or how is None:
             return None
         keyspace = keyspace_of(topology, self.routing.keyspace)
         try:
@@ -437,6 +492,8 @@ class ShardWrite(Sharded):
     """
 
     kind: ClassVar[str] = "write"
+    title: ClassVar[str] = "write to shards"
+    learns_columns: ClassVar[bool] = False
     captures: ClassVar[ConnectionState] = ConnectionState.VARIABLES
     access: Access = Access.WRITE
     verb: str
@@ -446,6 +503,27 @@ class ShardWrite(Sharded):
     returning: bool = False
     same: tuple[Same, ...] = ()
     stays: tuple[Stays, ...] = ()
+
+    @property
+    def scatter_refusal(self) -> Reject | None:
+        return self.scattered
+
+    @property
+    def alternative(self) -> Plan | None:
+        return self.found
+
+    def with_alternative(self, other: Plan | None) -> ShardWrite:
+        if other is None or isinstance(other, ReadThenWrite):
+            return replace(self, found=other)
+        return self if other.refusal is None else replace(self, scattered=other.refusal)
+
+    @property
+    def has_returning(self) -> bool:
+        return self.returning
+
+    @property
+    def updates(self) -> bool:
+        return self.verb == "UPDATE"
 
     def leaving(self, effects: Effects) -> ShardWrite:
         if not effects.variables:

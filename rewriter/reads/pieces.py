@@ -15,7 +15,6 @@ from rewriter.plain.unsharded import Text
 from rewriter.plan import Access, Plan, Reject
 from rewriter.plans.gather import SCRATCH, Gather, Home, Link, Piece, Top, quoted
 from rewriter.plans.join import Join
-from rewriter.plans.sharded import ShardSelect
 from rewriter.route.columns import add_labels
 from rewriter.route.context import Splicer, Statement
 from rewriter.route.hidden import WITH_DELETED, hiding
@@ -89,11 +88,11 @@ def _combined(
 
 def or_gather(statement: Statement, query: Query, scope: Scope, plan: Plan) -> Plan:
     """`plan`; gathering in its place, or for what it cannot do, where that is possible."""
-    if isinstance(plan, Reject) and plan.error in ("not_supported_yet", "ambiguous_column"):
+    refusal = plan.refusal
+    if refusal is not None and refusal.error in ("not_supported_yet", "ambiguous_column"):
         return plan_gather(statement, query, scope) or plan
-    if isinstance(plan, ShardSelect) and isinstance(plan.scattered, Reject):
-        found = plan_gather(statement, query, scope)
-        return replace(plan, scattered=found) if isinstance(found, Reject) else replace(plan, gather=found)
+    if plan.scatter_refusal is not None:
+        return plan.with_alternative(plan_gather(statement, query, scope))
     return plan
 
 

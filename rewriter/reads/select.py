@@ -43,7 +43,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
     block = together(splicer, query, refs)
     scattered = _scattered(splicer, block, refs, explain=explain)
     unrouted = any(route.unbounded for route in routes)
-    if unrouted and isinstance(scattered, Reject):
+    if unrouted and not isinstance(scattered, Scatter):
         return scattered
     template = splicer.edits.template()
     routing = splicer.routing(refs, routes)
@@ -59,7 +59,7 @@ def plan_select(statement: Statement, query: Query, scope: Scope, *, explain: bo
         sample=explain,
         exact=bool(statement.names.env.exact) and not explain,
         unrouted=unrouted,
-        together=not isinstance(scattered, Reject),
+        together=isinstance(scattered, Scatter),
         column_metadata=None if explain else column_metadata_of(query, scope),
         point=None if kept else point(routing, template, splicer.slots.end),
         listed=None if kept or explain else listed(routing, scattered, splicer.slots.end),
@@ -157,7 +157,7 @@ def _scattered(
     else:
         reason = "it has subqueries, joins or set operations"
         found = not_yet("this statement", reason, "Name the shard by an ID.")
-    if explain and isinstance(found, Reject):
+    if explain and not isinstance(found, Scatter):
         reason = "the rows of several shards are gathered before they are worked on"
         return not_yet("EXPLAIN", reason, "Use EXPLAIN ROUTE, or name one ID.")
     return found
@@ -201,7 +201,7 @@ def listed(routing: Routing, scattered: Scatter | Reject, first: int) -> Listed 
     """The short way of binding for several shards, for a statement whose one route is a list of IDs, written
     out. `first` is the index of the first value that binding computes.
     """
-    if isinstance(scattered, Reject) or scattered.per_shard or routing.routes != (Route("in", 0),):
+    if not isinstance(scattered, Scatter) or scattered.per_shard or routing.routes != (Route("in", 0),):
         return None
     if len(routing.comparisons) != 1 or routing.ranges or routing.offsets:
         return None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from config.schema import Kind
 from rewriter.plain.unsharded import on_one_host, only_sharded, plan_unsharded
 from rewriter.plan import Access, Plan, Reject
@@ -68,15 +66,14 @@ def _or_found(statement: Statement, found: Change, scope: Scope, plan: Plan) -> 
     """`plan`; in its place, or for what it cannot do, finding the rows first where that is possible."""
     source = statement.source
     may_scatter = statement.names.env.scatter_writes or take_hints(source, Edits(source)).scatter
+    refusal = plan.refusal
     try:
-        if isinstance(plan, Reject) and plan.error in ("not_supported_yet", "scatter_denied"):
+        if refusal is not None and refusal.error in ("not_supported_yet", "scatter_denied"):
             return plan_found(statement, found, scope, may_scatter=may_scatter) or plan
-        if isinstance(plan, ShardWrite) and plan.scattered is not None:
-            return replace(plan, found=plan_found(statement, found, scope, may_scatter=True))
-    except Refuse as refusal:
-        if isinstance(plan, Reject):
-            return refused(refusal)
-        return replace(plan, scattered=refused(refusal)) if isinstance(plan, ShardWrite) else plan
+        if plan.scatter_refusal is not None:
+            return plan.with_alternative(plan_found(statement, found, scope, may_scatter=True))
+    except Refuse as error:
+        return plan.with_alternative(refused(error)) if refusal is None else refused(error)
     return plan
 
 

@@ -32,7 +32,7 @@ def probe(sql: str) -> str:
     """What a server is given to prepare."""
     plan, values = planned(sql, [b"?"] * 9)
     assert isinstance(plan, Sharded | Insert)
-    return contract(plan.probe(values, TOPOLOGY).sql.decode())
+    return contract(plan.to_prepare(values, TOPOLOGY).sql.decode())
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def _run(plan: Plan, literals: tuple[bytes, ...]) -> object:
             if isinstance(plan, Insert)
             else plan.bind(values, TOPOLOGY, first)
         )
-        probe = plan.probe(values, TOPOLOGY) if isinstance(plan, Insert) else None
+        probe = plan.to_prepare(values, TOPOLOGY) if isinstance(plan, Insert) else None
     except BindError as error:
         return error.name, error.arguments
     return type(plan), bound, probe, plan.effects, plan.databases, plan.access

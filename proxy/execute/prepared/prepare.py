@@ -162,7 +162,7 @@ def _prepare(client: Exchange, sql: bytes, env: Env, planned: Planned) -> None:
         elif isinstance(plan, Gather):
             client.describe(plan, values_of(session, plan, found), partial(_reply, client, statement))
         elif isinstance(plan, Sharded | Insert):
-            host, _, text = plan.probe(values_of(session, plan, found), snapshot.topology)
+            host, _, text = plan.to_prepare(values_of(session, plan, found), snapshot.topology)
             asked.learn(host, text, None)
         elif isinstance(plan, Builtin):
             _builtin(client, asked, plan)
