@@ -41,7 +41,7 @@ from proxy.execute.sequences import make_ids
 from proxy.execute.together import alone, write_together
 from proxy.execute.writes import run_writes
 from proxy.load import Load
-from proxy.local import BUILTINS, run_builtin
+from proxy.local import run_builtin
 from proxy.local.views import run_views
 from proxy.session.values import values_of
 from rewriter.plans import (
@@ -69,7 +69,8 @@ from rewriter.plans import (
     Values,
 )
 from rewriter.plans.builtins import Builtin
-from rewriter.plans.cached import TOUCHING, CachedSelect, Touching
+from rewriter.plans.cached import CachedSelect, Touching
+from rewriter.plans.variants import by_variant
 from rewriter.text.masks import unmask
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
     if client.services.routines.leaving or (effects is not None and effects.calls):
         effects = effects_on(client, host, plan, sql)
     shard = None
-    if isinstance(plan, Physical) and plan.database is not None:
+    if plan.names_physical and plan.database is not None:
         shard = client.services.backends.loads.shard(plan.database.encode(), client.snapshot.topology)
     client.relay.run(
         host,
@@ -287,14 +288,6 @@ def _touching(
     touch(client, plan, values, partial(_bound, execute, client, plan, literals))
 
 
-def _locked(client: Exchange, plan: ShardWrite | Insert, values: Values, run: Callable[[], None]) -> None:
-    """`run` a write in a transaction that has begun for it: caches know it by that."""
-    if isinstance(plan, Touching):
-        touch(client, plan, values, run)
-    else:
-        run()
-
-
 def _bound(
     execute: Callable[[Exchange, Any, Values], None], client: Exchange, plan: Plan, literals: Values
 ) -> None:
@@ -313,31 +306,31 @@ def describe(client: Exchange, plan: Gather, values: Values, reply: Describe) ->
     start_gather(client, plan, values, choose, reply)
 
 
-def _write(client: Exchange, plan: ShardWrite | Insert, literals: Values) -> None:
-    services = client.services
-    session = client.session
-    values = values_of(session, plan, literals)
-    if isinstance(plan, Insert):
-        long = len(client.sql) > services.long_statement
-        if long or (plan.timed and plan.wanted_ids(values, client.snapshot.topology)):
-            TaskWork(client).start(_insert_in_steps(client, plan, values))
-            return
-        if plan.short is not None and _insert_one(client, plan, values):
-            return
-    elif _ask_point(client, plan, values):
+def _write(client: Exchange, plan: ShardWrite, literals: Values) -> None:
+    values = values_of(client.session, plan, literals)
+    if _ask_point(client, plan, values):
         return
     try:
-        if isinstance(plan, Insert):
-            choosing, topology = any_open(client, plan), client.snapshot.topology
-            bound = plan.bind(values, topology, choosing, spread=spreads(client))
-        else:
-            bound = plan.bind(values, client.snapshot.topology, choose)
+        bound = plan.bind(values, client.snapshot.topology, choose)
     except NotSupported:
-        if not isinstance(plan, ShardWrite) or plan.found is None:
+        if plan.found is None:
             raise
         _read_write(client, plan.found, literals)
         return
-    _run_write(client, plan, bound, values, literals)
+    _run_write(client, plan, bound, values, partial(run_plan, client, plan, literals))
+
+
+def _insert(client: Exchange, plan: Insert, literals: Values) -> None:
+    values = values_of(client.session, plan, literals)
+    topology = client.snapshot.topology
+    long = len(client.sql) > client.services.long_statement
+    if long or (plan.timed and plan.wanted_ids(values, topology)):
+        TaskWork(client).start(_insert_in_steps(client, plan, values))
+        return
+    if plan.short is not None and _insert_one(client, plan, values):
+        return
+    bound = plan.bind(values, topology, any_open(client, plan), spread=spreads(client))
+    _run_write(client, plan, bound, values, partial(run_plan, client, plan, literals))
 
 
 def _insert_one(client: Exchange, plan: Insert, values: Values) -> bool:
@@ -371,24 +364,24 @@ async def _insert_in_steps(client: Exchange, plan: Insert, values: Values) -> No
         admit_bound(client, plan.keyspace, bound, write=True, joins=False)
         ids = await make_ids(services.backends, topology.keyspaces[plan.keyspace], plan.tables[0], wanted)
         bound, _ = await bind(ids)
-    _run_write(client, plan, bound, values)
+
+    def again() -> None:
+        steps = partial(TaskWork(client).start, _insert_in_steps(client, plan, values))
+        touch(client, plan, values, steps)
+
+    _run_write(client, plan, bound, values, again)
 
 
 def _run_write(
-    client: Exchange,
-    plan: ShardWrite | Insert,
-    bound: Bound,
-    values: Values,
-    literals: Values | None = None,
+    client: Exchange, plan: ShardWrite | Insert, bound: Bound, values: Values, again: Callable[[], None]
 ) -> None:
-    """`literals`: as the statement has them, unless it is one that is bound in steps."""
+    """`again` binds it anew and runs it."""
     session = client.session
     admit_bound(client, plan.keyspace, bound, write=True)
     statements = bound.statements
     if not statements:
         session.refuse_in_read_only()
-        update = isinstance(plan, ShardWrite) and plan.verb == "UPDATE"
-        TaskWork(client).start(run_for_nothing(client, bound, update=update))
+        TaskWork(client).start(run_for_nothing(client, bound, update=plan.updates))
         return
     asks = bool(bound.inserted) and bound.inserted[0].asks
     effects = plan.effects
@@ -415,7 +408,7 @@ def _run_write(
     if plan.returning:
         refuse_rounded(client)
     if len(statements) > 1 and alone(client):
-        _write_alone(client, plan, bound, values, literals)
+        _write_alone(client, plan, bound, values, again)
         return
     work = TaskWork(client)
     column_metadata = plan.column_metadata if plan.returning else None
@@ -433,19 +426,18 @@ def _run_write(
 
 
 def _write_alone(
-    client: Exchange, plan: ShardWrite | Insert, bound: Bound, values: Values, literals: Values | None
+    client: Exchange, plan: ShardWrite | Insert, bound: Bound, values: Values, again: Callable[[], None]
 ) -> None:
-    """The same, in a transaction of its own. It is bound anew where it has waited for another topology."""
+    """The same, in a transaction of its own, by which caches know it. It is bound anew if it has waited and
+    the topology is another one.
+    """
     snapshot = client.snapshot
 
     def start() -> None:
         if client.snapshot is snapshot:
-            _locked(client, plan, values, partial(_run_write, client, plan, bound, values, literals))
-        elif literals is not None:
-            run_plan(client, plan, literals)
-        elif isinstance(plan, Insert):
-            anew = _insert_in_steps(client, plan, values)
-            _locked(client, plan, values, partial(TaskWork(client).start, anew))
+            touch(client, plan, values, partial(_run_write, client, plan, bound, values, again))
+        else:
+            again()
 
     write_together(client, start)
 
@@ -463,7 +455,7 @@ def _everywhere(client: Exchange, plan: Everywhere, literals: Values) -> None:
         write_together(client, partial(run_plan, client, plan, literals))
         return
     work = TaskWork(client)
-    work.start(run_everywhere(client, bound, work.conns, updates=plan.verb == "UPDATE"))
+    work.start(run_everywhere(client, bound, work.conns, updates=plan.updates))
 
 
 def _read_write(client: Exchange, plan: ReadThenWrite, literals: Values) -> None:
@@ -504,25 +496,28 @@ def _opened(client: Exchange, plan: Opened, literals: Values) -> None:
     execute(client, plan.text)
 
 
-_EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = {
-    Passthrough: _one_host,
-    Physical: _one_host,
-    AnyHost: _any_host,
-    SystemViews: _views,
-    ShardSelect: _select,
-    Gather: _gather,
-    ShardWrite: _write,
-    Insert: _write,
-    Everywhere: _everywhere,
-    Ddl: _ddl,
-    ReadThenWrite: _read_write,
-    Reorder: _reorder,
-    **dict.fromkeys(BUILTINS, _builtin),
-    LoadLocal: _load_local,
-    Reject: reject,
-    Opened: _opened,
-    MultiStatement: _multi_statement,
+_EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = by_variant(
+    {
+        Passthrough: _one_host,
+        Physical: _one_host,
+        AnyHost: _any_host,
+        SystemViews: _views,
+        ShardSelect: _select,
+        CachedSelect: _cached_select,
+        Gather: _gather,
+        ShardWrite: _write,
+        Insert: _insert,
+        Everywhere: _everywhere,
+        Ddl: _ddl,
+        ReadThenWrite: _read_write,
+        Reorder: _reorder,
+        Builtin: _builtin,
+        LoadLocal: _load_local,
+        Reject: reject,
+        Opened: _opened,
+        MultiStatement: _multi_statement,
+    }
+)
+_EXECUTORS |= {
+    variant: partial(_touching, _EXECUTORS[variant]) for variant in _EXECUTORS if variant.invalidates
 }
-_EXECUTORS[CachedSelect] = _cached_select
-for _plain, _variant in TOUCHING.items():
-    _EXECUTORS[_variant] = partial(_touching, _EXECUTORS[_plain])

@@ -18,7 +18,6 @@ from rewriter.advice.samples import Cut, filled, into_of, of_digest
 from rewriter.env import Env
 from rewriter.fingerprint import digest, digest_of
 from rewriter.planner import Lifted, Rewriter, lift, not_plain
-from rewriter.plans import MultiStatement, Opened
 from rewriter.text.split import cut, trim
 
 from .entries import CUT_SHORT, Entry, Notes
@@ -147,11 +146,11 @@ class Tally:
         counted = self._known.get((fingerprint, env)) if fingerprint else None
         if counted is None:
             odd = not_plain(sql, env)
-            if isinstance(odd, Opened):
-                sql = odd.text
+            if odd is not None and odd.sanitized is not None:
+                sql = odd.sanitized
                 lifted = lift(sql, env)
                 fingerprint = lifted.fingerprint if lifted.folded is None else lifted.folded.fingerprint
-            elif isinstance(odd, MultiStatement) or self._many(sql, env):
+            elif (odd is not None and odd.in_parts) or self._many(sql, env):
                 self._cut(sql, env, entry)
                 return
             counted = self._counted(sql, lifted, fingerprint, env)

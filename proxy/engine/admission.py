@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, assert_never
 
 from config.topology import State, Topology
 from proxy.errors import Held, ProxyError
 from proxy.session.transaction import Spot
-from rewriter.plan import Access
-from rewriter.plans import Bound, HostStatement, MultiStatement, OneHost, Opened, Physical, Plan
-from rewriter.plans.builtins import Begin, Commit, Rollback, SetVariables, ShowDiagnostics
+from rewriter.plan import Access, AfterLoss
+from rewriter.plans import Bound, HostStatement, OneHost, Plan
 from rewriter.route.beyond import EVERY_DATABASE
 
 if TYPE_CHECKING:
@@ -166,14 +165,16 @@ def check_lost(asked: Planned) -> Verdict:
     transaction, plan = asked.session.transaction, asked.plan
     if not transaction.lost:
         return PROCEED
-    commits = isinstance(plan, Commit) or (isinstance(plan, Begin) and not transaction.told)
-    # of several statements each comes by itself
-    if not commits and isinstance(plan, MultiStatement | Opened | _AFTER_LOSS):
-        return PROCEED
-    return Refuse(transaction.loss, ends=commits)
-
-
-_AFTER_LOSS: Final = Rollback | Begin | ShowDiagnostics | SetVariables
+    match plan.after_loss:
+        case AfterLoss.REFUSED:
+            return Refuse(transaction.loss)
+        case AfterLoss.RUNS:
+            return PROCEED
+        case AfterLoss.BEGINS:
+            return PROCEED if transaction.told else Refuse(transaction.loss, ends=True)
+        case AfterLoss.COMMITS:
+            return Refuse(transaction.loss, ends=True)
+    assert_never(plan.after_loss)
 
 
 # -- shards and hosts are known
@@ -376,8 +377,7 @@ def admit_everywhere(client: Exchange, bound: Bound) -> None:
 def admit_host(client: Exchange, plan: OneHost, host: str) -> None:
     """PLACED for what one host runs. Raises ProxyError."""
     if not _free(client):
-        places = plan.locations if isinstance(plan, Physical) else ()
-        spots = [Spot(host, *place) for place in places] or [Spot(host)]
+        spots = [Spot(host, *place) for place in plan.named_places] or [Spot(host)]
         _admit_placed(client, spots, write=plan.access > Access.READ)
 
 

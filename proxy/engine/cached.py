@@ -22,8 +22,8 @@ from proxy.engine.sinks import CommandSink
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.session.outcome import Outcome
-from rewriter.plans import BindError, Bound, Values
-from rewriter.plans.cached import CachedSelect, Touching
+from rewriter.plans import BindError, Bound, Plan, Values
+from rewriter.plans.cached import CachedSelect
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -42,7 +42,7 @@ Run = Callable[[], None]
 # -- writes
 
 
-def touch(client: Exchange, plan: Touching, values: Values, run: Run) -> None:
+def touch(client: Exchange, plan: Plan, values: Values, run: Run) -> None:
     """`run` the statement when nothing is answered from caches any more that it may change."""
     touched = plan.touches(values, client.snapshot.topology)
     if not touched:

@@ -13,7 +13,7 @@ from proxy.wire.packets import frame
 from proxy.wire.resultset import Column, decode_column, decode_row, encode_row, header_packets
 from proxy.wire.rows import split_rows
 from proxy.wire.wide import ASCII, DECIMALS, Form
-from rewriter.plans import Plan, Reject, ShardSelect, Values
+from rewriter.plans import Plan, ShardSelect, Values
 
 if TYPE_CHECKING:
     from config.topology import Topology
@@ -220,8 +220,8 @@ class PlansDefinitions:
         kept = self._kept.get(ref(plan))
         if kept is None:
             kept = self._kept[ref(plan, self._kept.pop)] = {}
-        scattered = None if isinstance(plan.scattered, Reject) else plan.scattered
-        shown = () if scattered is None else tuple([values[one] for one in scattered.values])
+        merging = plan.merging
+        shown = () if merging is None else tuple([values[index] for index in merging.values])
         key = session.settings.system, session.extended, shown
         found = kept.get(key)
         if found is None:

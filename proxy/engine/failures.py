@@ -15,7 +15,7 @@ from proxy.stats import Visit
 from proxy.wire.constants import UNKNOWN_COLUMN
 from proxy.wire.packets import Err
 from rewriter.bound import BindError
-from rewriter.plans import Physical, ShardSelect, ShardWrite
+from rewriter.plans.sharded import is_routed
 
 if TYPE_CHECKING:
     from .at_work import AtWork
@@ -78,7 +78,7 @@ def note_error(client: AtWork, host: str, error: Err) -> None:
         services.serving.columns_doubted(plan)
         if not _lacks_column(services, text, client.sql):
             return  # a client's mistake, which no shard could answer otherwise
-    if plan is None or isinstance(plan, Physical) or not plan.databases:
+    if plan is None or plan.names_physical or not plan.databases:
         return
     named = _DATABASE.search(text)
     topology = client.snapshot.topology
@@ -114,7 +114,7 @@ def _lacks_column(services: Services, text: str, sql: bytes) -> bool:
 def _asked(client: AtWork, host: str) -> str:
     """The shard that the statement at work was for, if it was one; else the host."""
     snapshot, session = client.snapshot, client.session
-    if isinstance(client.plan, ShardSelect | ShardWrite):
+    if client.plan is not None and is_routed(client.plan):
         plan, literals = snapshot.rewriter.plan(client.sql, session.env)
         if plan is client.plan:
             try:

@@ -22,7 +22,6 @@ from proxy.errors import ProxyError
 from proxy.session.transaction import CUT, PLAINLY, UNDONE, UNKNOWN, XA
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, frame, query_packet
-from rewriter.plans.builtins import SetVariables
 from rewriter.text.nature import UNREAD
 from rewriter.text.statement import access_of
 
@@ -396,8 +395,8 @@ def _became(client: Exchange, error: ProxyError | None) -> str:
         nature, effects = relay.nature, relay.effects
     verb, _, second = nature.words.partition(" ")
     commits = commits or access_of(verb, second)[1] or verb == "XA" or (verb, second) == ("LOAD", "INDEX")
-    if isinstance(plan, SetVariables):  # what a server evaluates is set there: autocommit, too
-        commits = any(one.name == "autocommit" for one in plan.assignments)
+    if plan is not None and plan.assigns is not None:  # a server evaluates it, and sets autocommit, too
+        commits = "autocommit" in plan.assigns
     if commits or (effects is not None and effects.routine) or (plan is None and verb == "SET"):
         return UNKNOWN
     return CUT if error is None or error.lost else UNDONE

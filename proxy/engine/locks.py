@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING
 
 from proxy.engine.task import TaskWork
 from rewriter.plan import Access
-from rewriter.plans import AnyHost, Plan
+from rewriter.plans import OneHost, Plan
 from rewriter.route.values import LOCK_HOLDERS
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
 
-def host_of(client: Exchange, plan: AnyHost) -> str:
-    """Best one that the session uses already; but locks are all on the default host. While that is away
-    another one answers what changes nothing, as a pool's `SELECT 1`: most shards may be well.
+def host_of(client: Exchange, plan: OneHost) -> str:
+    """The host of the statement. For one that any host may run it is best one that the session uses already;
+    but locks are all on the default host. While that is away another one answers what changes nothing, as a
+    pool's `SELECT 1`: most shards may be well. Raises BindError.
     """
+    if not plan.at_any_host:
+        return plan.host(client.snapshot.topology)
     held, topology = client.session.transaction.held, client.snapshot.topology
     if held and not (plan.effects is not None and plan.effects.locks):
         return next(iter(held))

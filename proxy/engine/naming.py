@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends import OWN_ACCOUNT
 from proxy.session.outcome import Diagnostic
 from proxy.wire.packets import Err
-from rewriter.plans import Physical
 from rewriter.plans.gather import SCRATCH
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def logical(client: AtWork, text: str) -> str:
     plan = client.plan
     if "denied " in text:
         text = _of_user(client, text)
-    if plan is None or not plan.databases or isinstance(plan, Physical):
+    if plan is None or not plan.databases or plan.names_physical:
         return text
     databases, topology = plan.databases, client.snapshot.topology
 

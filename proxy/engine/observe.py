@@ -13,7 +13,6 @@ from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import command_name
 from rewriter.env import Env
 from rewriter.fingerprint import digest, first_word
-from rewriter.plans.builtins import SetVariables
 from rewriter.text.masks import can_mask, mask
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def as_read(client: Told, most: int = LONG) -> tuple[bytes, Env] | None:
     sql, reading = client.sql[:most], client.reading
     if reading is not None and reading[0] is client.sql:
         env = reading[1]
-    elif isinstance(client.plan, SetVariables) and not (sql.isascii() and _AMBIGUOUS.isdisjoint(sql)):
+    elif _is_set(client.plan) and not (sql.isascii() and _AMBIGUOUS.isdisjoint(sql)):
         return None
     else:
         env = client.session.env
@@ -60,6 +59,10 @@ def as_read(client: Told, most: int = LONG) -> tuple[bytes, Env] | None:
     if not can_mask(env.charset):
         return None
     return mask(sql, env.charset, env.no_backslash_escapes, ansi_quotes=env.ansi_quotes), env
+
+
+def _is_set(plan: Plan | None) -> bool:
+    return plan is not None and plan.assigns is not None
 
 
 def shown(client: Told, most: int = LONG) -> str:

@@ -9,24 +9,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from proxy.errors import ProxyError
 from rewriter.bound import BindError
 from rewriter.env import Env
+from rewriter.plan import Unmasked
 from rewriter.planner import not_plain
 from rewriter.plans import (
-    AnyHost,
-    LoadLocal,
-    MultiStatement,
-    Opened,
-    Passthrough,
-    Physical,
     Plan,
-    Reject,
     Values,
 )
-from rewriter.plans.builtins import Empty, SetVariables
 from rewriter.text.masks import ESCAPE, can_mask, mask, unmask
 from rewriter.text.split import first_of
 
@@ -111,10 +104,6 @@ async def plan_off_loop(client: Exchange, sql: bytes, env: Env, *, masked: bool 
     return Planned(*found, answer.parameters, answer.unmasked)
 
 
-#: Plans that send a server the client's own text, or nearly so.
-_WHOLE = (Passthrough, Physical, AnyHost, LoadLocal, Reject, MultiStatement, Opened)
-
-
 def plan_masked(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     """The plan of a statement in gbk or its kin, read with its characters masked: `sent` gives its own bytes
     back. Raises ProxyError unless one host runs it as it is.
@@ -142,11 +131,14 @@ async def plan_masked_off_loop(client: Exchange, sql: bytes, env: Env) -> Planne
 
 
 def _unmasked(plan: Plan, literals: Values, in_literals: bool, env: Env) -> tuple[Plan, Values]:
-    if isinstance(plan, _WHOLE):
-        return plan, literals
-    if isinstance(plan, SetVariables | Empty) and in_literals:
-        return plan, tuple(unmask(literal) for literal in literals)
-    raise ProxyError("charset_refused", charset=env.charset)
+    match plan.unmasked:
+        case Unmasked.WHOLE:
+            return plan, literals
+        case Unmasked.LITERALS if in_literals:
+            return plan, tuple(unmask(literal) for literal in literals)
+        case Unmasked.LITERALS | Unmasked.REFUSED:
+            raise ProxyError("charset_refused", charset=env.charset)
+    assert_never(plan.unmasked)
 
 
 def masked(text: bytes, env: Env) -> bytes:

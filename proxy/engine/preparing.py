@@ -18,7 +18,7 @@ from proxy.session.values import values_of
 from proxy.wire.binary import Execute
 from proxy.wire.packets import frame
 from proxy.wire.replies import PREPARED
-from rewriter.plans import BindError, Gather, Insert, Plan, Sharded, ShardWrite
+from rewriter.plans import BindError, Plan
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -81,11 +81,11 @@ def returns_rounded(client: Exchange, plan: Plan, sql: bytes) -> bool:
     """Whether a write's RETURNING may show columns whose text is rounded. (MariaDB tells nothing of them when
     it prepares.)
     """
-    if not isinstance(plan, ShardWrite | Insert) or not plan.returning:
+    if not plan.has_returning:
         return False
     shown = set(_NAMES.findall(sql.lower().rpartition(b"returning")[2]))
     databases = client.snapshot.schema.databases
-    for place in plan.tables:
+    for place in plan.sharded_tables:
         database, _, name = place.partition(".")
         for column in databases[database].tables[name].columns:
             named = {b"*", column.name.lower().encode("utf-8", "surrogateescape")} & shown
@@ -100,17 +100,17 @@ async def learn_again(client: Exchange, statement: Statement) -> None:
     """
     session, plan = client.session, statement.plan
     statement.learnt = client.snapshot.rewriter.generation
-    if isinstance(plan, Gather):
+    if not plan.binds:
         statement.exact = _UNKNOWN
         return
-    assert isinstance(plan, Sharded)
     session.prepared.values = (b"?",) * statement.parameters
     try:
-        host, _, sql = plan.to_prepare(values_of(session, plan, statement.literals), client.snapshot.topology)
+        asked = plan.to_prepare(values_of(session, plan, statement.literals), client.snapshot.topology)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
+    assert asked is not None
     try:
-        async with borrowed(client, host) as conn:
-            statement.exact = exact_of((await columns_of(conn, sql))[1])
+        async with borrowed(client, asked.host) as conn:
+            statement.exact = exact_of((await columns_of(conn, asked.sql))[1])
     except ServerError:
         return

@@ -26,10 +26,6 @@ from .snapshot import Snapshot
 
 log = structlog.get_logger("proxy")
 
-_BY_COLUMNS = frozenset({"select", "gather", "insert", "write", "read_write"})
-"""Kinds of plans in which the tables' columns may be written out."""
-
-
 _MANY = 4096
 """Ranges of two topologies that are compared at once: some milliseconds."""
 
@@ -195,7 +191,7 @@ class Serving:
         look at the tables now, if that was not done just before.
         """
         now = time.monotonic()
-        if plan is not None and plan.kind in _BY_COLUMNS and now >= self._doubt_from:
+        if plan is not None and plan.lists_columns and now >= self._doubt_from:
             self._doubt_from = now + 1
             self._spawn(self.look_at_tables(), "tables")
 

@@ -22,7 +22,7 @@ from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.savepoints import Savepoint, savepoint_of
 from proxy.session.transaction import LOCKED, PLAINLY, XA, completion_of, modes_of
 from proxy.wire.packets import Err, query_packet
-from rewriter.plans import AnyHost, BindError, Passthrough, Physical, Plan, Values
+from rewriter.plans import BindError, Plan, Values, is_one_host
 from rewriter.plans.builtins import (
     Begin,
     Commit,
@@ -91,7 +91,7 @@ async def _open_snapshot(client: Exchange) -> None:
     """
     session = client.session
     plan, _ = client.snapshot.rewriter.plan(b"DO 0", session.env)
-    if isinstance(plan, Passthrough | Physical):
+    if is_one_host(plan) and not plan.at_any_host:
         hosts = [plan.host(client.snapshot.topology)]
     else:
         hosts = sorted(client.snapshot.topology.hosts)
@@ -203,10 +203,10 @@ def commits_first(client: Exchange, plan: Plan) -> bool:
     transaction = client.session.transaction
     if not transaction.held and not transaction.explicit:
         return transaction.pending
-    if not isinstance(plan, Passthrough | Physical | AnyHost):
+    if not is_one_host(plan):
         return True
     try:
-        host = host_of(client, plan) if isinstance(plan, AnyHost) else plan.host(client.snapshot.topology)
+        host = host_of(client, plan)
     except BindError:
         return True
     return any(other != host for other in transaction.held)

@@ -289,7 +289,7 @@ def _place(statement: HostStatement, client: Exchange | None = None) -> str:
     if not statement.shards:
         return statement.host
     plan = client.plan if client is not None else None
-    database = _database(client, plan.keyspace, statement) if client and isinstance(plan, Ddl) else ""
+    database = _database(client, plan.sharded_keyspace, statement) if client and plan else ""
     return f"shard {statement.shards[0]}{f' ({database})' if database else ''} on {statement.host}"
 
 

@@ -25,7 +25,7 @@ from proxy.session.reading import charset_of, connection_of, sql_modes
 from proxy.session.state import Session
 from proxy.session.tracking import Tracker, shown
 from proxy.wire.packets import Err
-from rewriter.plans import BindError, OneHost, Values, lock_host
+from rewriter.plans import BindError, Values, is_one_host, lock_host
 from rewriter.plans.builtins import FOR_ALL, Assignment, SetScope, SetVariables
 from rewriter.plans.characteristics import Characteristics
 from rewriter.text.effects import Effects
@@ -380,7 +380,7 @@ def _results(client: Exchange, plan: SetVariables, changed: Mapping[str, bytes])
 def _judge(client: Exchange, plan: SetVariables) -> tuple[str, str | None]:
     """The host that shall run the SET, and in which current database."""
     topology = client.snapshot.topology
-    if isinstance(plan.home, OneHost):
+    if plan.home is not None and is_one_host(plan.home):
         try:
             return plan.home.host(topology), plan.home.database
         except BindError as error:

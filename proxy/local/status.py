@@ -14,7 +14,7 @@ from proxy.engine.task import TaskWork
 from proxy.session.counters import COUNTERS
 from proxy.wire.packets import ProtocolError
 from proxy.wire.resultset import decode_row, encode_row
-from rewriter.plans import OneHost, Values
+from rewriter.plans import Values, is_one_host
 from rewriter.plans.builtins import ShowStatus, ShowVariables
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _counted(client: Exchange) -> dict[bytes, bytes]:
 
 def show_variables(client: Exchange, plan: ShowVariables, values: Values) -> None:
     """As the server has them for the session's connection, but for those that are about the client's own."""
-    assert isinstance(plan.home, OneHost)
+    assert is_one_host(plan.home)
     _Replaced(client, _own_variables(client))
     client.run_plan(plan.home, values)
 

@@ -27,7 +27,7 @@ from config.topology import Topology
 from proxy.errors import error_lines
 from rewriter.explain import explain
 from rewriter.planner import LONG, Lifted, Made, Rewriter, lift, not_plain
-from rewriter.plans import OneHost, Template
+from rewriter.plans import Template, is_one_host
 from rewriter.route.scope import Limits
 from rewriter.text.masks import ESCAPE, mask
 from rewriter.text.split import cut
@@ -152,7 +152,7 @@ def _lightened(made: Made, sql: bytes) -> Made:
     """The plan of a statement that goes to its host as it is, without its millions of pieces."""
     plan = made.plan
     made = made._replace(guards=None)
-    if not isinstance(plan, OneHost) or not plan.unchanged or plan.session_slots or made.folded is not None:
+    if not is_one_host(plan) or not plan.goes_unchanged or made.folded is not None:
         return made
     if plan.effects is not None and (plan.effects.pins or plan.effects.unpins):
         return made  # which name literals by their numbers

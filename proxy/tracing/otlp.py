@@ -10,11 +10,10 @@ Source: OpenTelemetry Protocol 1, "JSON Protobuf Encoding"; semantic conventions
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from rewriter.plan import Plan
-from rewriter.plans import Ddl, Gather, Insert, Reorder, Sharded
 
 from .spans import Call, Query, Span
 
@@ -38,23 +37,7 @@ def summary(plan: Plan | None, verb: str = "") -> tuple[str, str]:
         own = words
     if plan is None or (verb and verb != words.partition(" ")[0]):
         return verb, verb
-    return own, " ".join((own, *tables_of(plan))).strip()
-
-
-def tables_of(plan: Plan) -> Sequence[str]:
-    """The sharded tables of a plan, each once; none of one that is a SELECT and further statements."""
-    match plan:
-        case Sharded() | Insert():
-            return list(dict.fromkeys(plan.tables))
-        case Gather():
-            sharded = [one for one in plan.pieces if one.routing]
-            names = [f"{one.database.decode('utf-8', 'replace')}.{one.home.table}" for one in sharded]
-            return list(dict.fromkeys(names))
-        case Reorder():
-            return [plan.table]
-        case Ddl() if plan.keyspace:
-            return [plan.table]
-    return ()
+    return own, " ".join((own, *plan.sharded_tables)).strip()
 
 
 def resource(attributes: Mapping[str, str | int], version: str) -> tuple[str, str]:

@@ -29,7 +29,8 @@ from proxy.wire.constants import MAX_PAYLOAD, ColumnFlag, ColumnType
 from proxy.wire.packets import eof_packet, frame
 from proxy.wire.resultset import Column, decode_column, header_packets, value_offsets
 from proxy.wire.rows import split_rows
-from rewriter.plans import BindError, Bound, Plan, ShardSelect
+from rewriter.plans import BindError, Bound, Plan
+from rewriter.plans.sharded import is_routed
 
 from .reading import Reading, planned_read, reads_of
 
@@ -273,7 +274,7 @@ class _Joining:
         sql = self.plan.reference_sql(self.values, self._shard)
         plan, bound = await planned_read(self.client, sql, self.client.session.env, self.choose)
         found = await self._read(plan, bound)
-        column_metadata = plan.column_metadata if isinstance(plan, ShardSelect) else None
+        column_metadata = plan.column_metadata if is_routed(plan) else None
         if column_metadata is None:
             return found.columns
         return changed(found.columns, place_of(column_metadata, self.client.snapshot.topology))

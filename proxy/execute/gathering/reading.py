@@ -27,7 +27,7 @@ from proxy.session.values import values_of
 from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
-from rewriter.plans import BindError, Bound, Choose, Plan, ShardSelect
+from rewriter.plans import BindError, Bound, Choose, Plan
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -44,7 +44,7 @@ async def planned_read(client: Exchange, sql: bytes, env: Env, choose: Choose) -
         bound = plan.bind(values_of(session, plan, literals), client.snapshot.topology, choose)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
-    admit_bound(client, plan.keyspace if isinstance(plan, ShardSelect) else "", bound, write=False)
+    admit_bound(client, plan.sharded_keyspace, bound, write=False)
     return plan, bound
 
 
@@ -58,9 +58,9 @@ class Read(NamedTuple):
 
 def reads_of(client: Exchange, plan: Plan, bound: Bound) -> list[Read]:
     """The statements of a SELECT that was planned and bound."""
-    if not isinstance(plan, ShardSelect):
+    if not plan.sharded_keyspace:
         return [Read(one.host, one.sql, ()) for one in bound.statements]
-    keyspace = client.snapshot.topology.keyspaces[plan.keyspace]
+    keyspace = client.snapshot.topology.keyspaces[plan.sharded_keyspace]
     of = client.services.backends.loads.of
     return [Read(one.host, one.sql, of(keyspace, one.shards)) for one in bound.statements]
 

@@ -19,7 +19,8 @@ from proxy.session.prepared import Statement
 from proxy.wire.bulk import BulkExecute, execute_of, parse_bulk, rows_of
 from proxy.wire.constants import MariaCapability
 from proxy.wire.packets import ProtocolError, parse_ok
-from rewriter.plans import Access, Builtin, Ddl
+from rewriter.plan import Execution
+from rewriter.plans import Access
 
 from . import prepare
 from .statement_commands import statement_of
@@ -48,7 +49,7 @@ def bulk_execute(client: Exchange, payload: bytes) -> None:
     if statement.parameters and not (request.types or statement.types):
         raise ProxyError("wrong_arguments", command="mysqld_stmt_bulk_execute")
     if not prepare.relayed(plan):
-        if plan.access != Access.WRITE or isinstance(plan, Builtin | Ddl):
+        if plan.access != Access.WRITE or plan.executed_as is not Execution.WITH_VALUES:
             raise ProxyError("unpreparable")
         _row_by_row(client, statement, request)
         return

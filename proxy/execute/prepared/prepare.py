@@ -8,7 +8,7 @@ server is asked about the statement of one shard; what only the proxy can answer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -18,8 +18,7 @@ from proxy.backends.pool import ATTRIBUTES
 from proxy.engine.admission import RIGHTS, admit_host, admit_plan, admit_routine
 from proxy.engine.cached import touch
 from proxy.engine.left_behind import effects_on
-from proxy.engine.locks import asks_holders, host_of
-from proxy.engine.outside_transaction import reject
+from proxy.engine.locks import asks_holders
 from proxy.engine.planning import (
     Planned,
     check_length,
@@ -29,47 +28,29 @@ from proxy.engine.planning import (
     plan_off_loop,
 )
 from proxy.engine.preparing import learn_again, returns_rounded
-from proxy.engine.run import Steps, run_by
 from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, commits_first
-from proxy.engine.transcode import BinarySink, Shown, exact_of, prepare_reply
+from proxy.engine.transcode import BinarySink
 from proxy.errors import ProxyError
 from proxy.session import counters
 from proxy.session.prepared import Statement, weight
-from proxy.session.values import parameter, values_of
+from proxy.session.values import parameter
 from proxy.wire.binary import Execute, Quoting, literals, parse_execute
 from proxy.wire.bulk import BulkExecute, bulk_literals
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import ColumnType
 from proxy.wire.packets import ProtocolError
 from rewriter.env import Env
+from rewriter.plan import Execution
 from rewriter.plans import (
-    AnyHost,
-    BindError,
-    Builtin,
-    Ddl,
-    Everywhere,
-    Gather,
-    Insert,
-    LoadLocal,
-    MultiStatement,
     OneHost,
-    Opened,
     Plan,
-    ReadThenWrite,
-    Reject,
-    Reorder,
-    Sharded,
-    ShardSelect,
-    SystemViews,
     Values,
 )
-from rewriter.plans.builtins import ExplainRoute, Show, ShowDiagnostics
-from rewriter.plans.cached import Touching
-from rewriter.text.masks import can_mask, unmask
 
+from .columns import learn_columns, place
 from .cursors import end_cursor
-from .derived import as_derived, derived_types
+from .derived import as_derived
 from .once import execute_once
 from .repeat import remember
 from .statement_commands import statement_of
@@ -78,14 +59,7 @@ from .statements import Sent, StatementRequest
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
-#: Plans that are others where columns of the result would be rounded as text.
-_LEARNT = (ShardSelect, Gather)
-#: Plans that take parameters as they take a session's values. Others are made of the text with them.
-_WITH_SLOTS = (Sharded, Insert, Gather, ReadThenWrite, Reorder, SystemViews, Everywhere, Builtin)
-_DIAGNOSTICS = frozenset({"@@warning_count", "@@error_count"})
 _decimal = b"%d".__mod__
-#: Statements of the proxy's own, of which no server knows.
-_OWN = (Show, ExplainRoute)
 
 
 # -- COM_STMT_PREPARE
@@ -109,22 +83,22 @@ def prepare(client: Exchange, payload: bytes) -> None:
         TaskWork(client).start(_prepare_off_loop(client, sql, env))
         return
     plan, found = _planned(client, sql, env)
-    if isinstance(plan, MultiStatement) and plan.comments:
+    if plan.only_first:
         sql = first_statement(sql, env)
         plan, found = _planned(client, sql, env)
-    if isinstance(plan, Opened):
-        sql = client.sql = plan.text
+    if plan.sanitized is not None:
+        sql = client.sql = plan.sanitized
         plan, found = _planned(client, sql, env)
     _prepare(client, sql, env, Planned(plan, found))
 
 
 async def _prepare_off_loop(client: Exchange, sql: bytes, env: Env) -> None:
     planned = await plan_reading_off_loop(client, sql, env)
-    if isinstance(planned.plan, MultiStatement) and planned.plan.comments:
+    if planned.plan.only_first:
         sql = first_statement(sql, env)
         planned = await plan_reading_off_loop(client, sql, env)
-    if isinstance(planned.plan, Opened):
-        sql = client.sql = planned.plan.text
+    if planned.plan.sanitized is not None:
+        sql = client.sql = planned.plan.sanitized
         planned = await plan_reading_off_loop(client, sql, env)
     _prepare(client, sql, env, planned)
 
@@ -132,45 +106,11 @@ async def _prepare_off_loop(client: Exchange, sql: bytes, env: Env) -> None:
 def _prepare(client: Exchange, sql: bytes, env: Env, planned: Planned) -> None:
     """PREPARE a statement whose plan is known."""
     plan, found = planned.plan, planned.literals
-    snapshot, session = client.snapshot, client.session
+    session = client.session
     admit_plan(session, plan, sql, RIGHTS)
-    generation = snapshot.rewriter.generation
+    generation = client.snapshot.rewriter.generation
     statement = Statement(sql, env, session.settings.system, plan, found, generation, learnt=generation)
-    asked = StatementRequest(client, statement)
-    if isinstance(plan, LoadLocal) or (not env.flavour.prepares_diagnostics and _shows_diagnostics(plan)):
-        raise ProxyError("unpreparable")
-    if isinstance(plan, MultiStatement):
-        asked.learn(snapshot.topology.hosts[0], sql, None)  # it will refuse them
-        return
-    if relayed(plan):
-        host, text = _place(client, statement, plan)
-        asked.prepare(host, text, plan.database)
-        return
-    if isinstance(plan, Reject):
-        reject(client, plan, found)
-        return
-    places = statement.places = planned.parameters or snapshot.rewriter.parameters(sql, env)
-    statement.parameters = len(places.places)
-    session.prepared.values = (b"?",) * statement.parameters
-    try:
-        if isinstance(plan, SystemViews):
-            session.prepared.values = tuple(b"0" if "L" in slot else b"NULL" for _, slot in places.places)
-            _show(client, statement)
-        elif isinstance(plan, Everywhere | Ddl):
-            first = plan.bind(values_of(session, plan, found), snapshot.topology, lambda _: 0).statements[0]
-            asked.learn(first.host, first.sql, None)
-        elif isinstance(plan, Gather):
-            client.describe(plan, values_of(session, plan, found), partial(_reply, client, statement))
-        elif isinstance(plan, Sharded | Insert):
-            host, _, text = plan.to_prepare(values_of(session, plan, found), snapshot.topology)
-            asked.learn(host, text, None)
-        elif isinstance(plan, Builtin):
-            _builtin(client, asked, plan)
-        else:
-            client.transport.write(_reply(client, statement, (), []))
-            client.finish("ok")
-    except BindError as error:
-        raise ProxyError(error.name, **error.arguments) from None
+    learn_columns(client, statement, planned)
 
 
 def _masks(sql: bytes, env: Env) -> bool:
@@ -217,76 +157,9 @@ def _planned(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     return client.snapshot.rewriter.plan(sql, env)
 
 
-def _shows_diagnostics(plan: Plan) -> bool:
-    """Whether it shows what the statement before has left, which MySQL prepares nothing of."""
-    counts = _DIAGNOSTICS.intersection(plan.session_slots)
-    return bool(counts) or isinstance(plan, ShowDiagnostics)
-
-
 def relayed(plan: Plan) -> TypeGuard[OneHost]:
     """Whether one host runs the statement as it is."""
-    return isinstance(plan, OneHost) and not isinstance(plan, SystemViews)
-
-
-def _builtin(client: Exchange, asked: StatementRequest, plan: Builtin) -> None:
-    """What the proxy answers itself. Running what shows something is the way to its columns; of the rest a
-    server knows whether it can be prepared.
-    """
-    statement, session = asked.statement, client.session
-    if not isinstance(plan, _OWN):
-        topology = client.snapshot.topology
-        asked.own = True
-        asked.learn(next(iter(session.transaction.held), None) or topology.hosts[0], statement.sql, None)
-    elif statement.parameters:
-        client.transport.write(_reply(client, statement, (), []))
-        client.finish("ok")
-    else:
-        _show(client, statement)
-
-
-def _show(client: Exchange, statement: Statement) -> None:
-    """Run a statement for its columns."""
-    Steps(client).start(_run_for_columns(client, statement))
-
-
-async def _run_for_columns(client: Exchange, statement: Statement) -> None:
-    start = partial(client.run_plan, statement.plan, statement.literals)
-    found = await run_by(client, start, Shown(client))
-    client.transport.write(_reply(client, statement, (), found.definitions))
-    client.finish("ok")
-
-
-def _reply(
-    client: Exchange, statement: Statement, parameters: Sequence[bytes], columns: list[bytes]
-) -> bytes:
-    session = client.session
-    if isinstance(statement.plan, _LEARNT):
-        statement.exact = exact_of(columns)
-        statement.derived = derived_types(parameters) if session.env.flavour.derives_types else ()
-    session.prepared.add(statement)
-    status = session.status()
-    return prepare_reply(
-        statement.id,
-        client.seq + 1,
-        status,
-        statement.parameters,
-        parameters,
-        columns,
-        extended=session.extended,
-    )
-
-
-def _place(client: Exchange, statement: Statement, plan: OneHost) -> tuple[str, bytes]:
-    """The host of a statement, and its text there. Raises ProxyError."""
-    session = client.session
-    try:
-        host = host_of(client, plan) if isinstance(plan, AnyHost) else plan.host(client.snapshot.topology)
-    except BindError as error:
-        raise ProxyError(error.name, **error.arguments) from None
-    if plan.unchanged:
-        return host, statement.sql
-    text = plan.template.render(values_of(session, plan, statement.literals))
-    return host, unmask(text) if can_mask(statement.env.charset) else text
+    return plan.executed_as is Execution.RELAYED
 
 
 # -- COM_STMT_EXECUTE
@@ -328,7 +201,7 @@ def execute(client: Exchange, payload: bytes) -> None:
     client.runs_again_by(partial(_run_again, client, statement, request, sent))
     if plan.implicit_commit and commits_first(client, plan):
         commit_then(client, lambda: run(client, statement, request, sent))
-    elif isinstance(plan, _LEARNT) and statement.learnt is not client.snapshot.rewriter.generation:
+    elif plan.learns_columns and statement.learnt is not client.snapshot.rewriter.generation:
         TaskWork(client).start(_learn_and_run(client, statement, request, sent))
     else:
         run(client, statement, request, sent)
@@ -385,7 +258,7 @@ def _run_again(client: Exchange, statement: Statement, request: Execute, sent: d
     plan = plan_for(client, statement)
     client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
     client.reading = statement.sql, statement.env
-    if isinstance(plan, _LEARNT) and statement.learnt is not client.snapshot.rewriter.generation:
+    if plan.learns_columns and statement.learnt is not client.snapshot.rewriter.generation:
         TaskWork(client).start(_learn_and_run(client, statement, request, sent))
     else:
         run(client, statement, request, sent)
@@ -414,7 +287,7 @@ def _out_of_date(client: Exchange, statement: Statement) -> tuple[Env, str] | No
     current = statement.generation is client.snapshot.rewriter.generation
     if not current:
         exact = ""  # until it is learnt again
-    elif exact and isinstance(statement.plan, ShardSelect) and not statement.plan.exact:
+    elif exact and statement.plan.rounds_columns:
         current = False
     if not relayed(statement.plan):
         now = session.prepared.env(session.env)
@@ -436,7 +309,7 @@ def plan_for(client: Exchange, statement: Statement) -> Plan:
             statement.generation, _, statement.plan, statement.literals = ahead
         else:
             statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)
-        if isinstance(statement.plan, Opened):  # under another sql_mode than before
+        if statement.plan.sanitized is not None:  # under another sql_mode than before
             reason = "You have an error in your SQL syntax: the prepared text means something else by now"
             raise ProxyError("syntax_error", reason=reason)
         if relayed(was) != relayed(statement.plan):
@@ -471,7 +344,7 @@ def run(
     plan = statement.plan
     session = client.session
     if relayed(plan):
-        if isinstance(plan, Touching) and not touched:
+        if plan.invalidates and not touched:
             again = partial(run, client, statement, request, sent, touched=True)
             touch(client, plan, statement.literals, again)
             return
@@ -482,15 +355,15 @@ def run(
             client, plan, lambda: run(client, statement, request, sent, touched=True)
         ):
             return
-        host, text = _place(client, statement, plan)
-        if not isinstance(plan, AnyHost):
+        host, text = place(client, statement, plan)
+        if not plan.at_any_host:
             admit_host(client, plan, host)
         execution = StatementRequest(client, statement)
         effects = effects_on(client, host, plan, text)
         if effects is not None and effects.routine:
             admit_routine(client, host, text, results=True)
         pins = effects is not None and bool(effects.pins)
-        if isinstance(plan, AnyHost) and session.transaction.explicit and not pins:
+        if plan.at_any_host and session.transaction.explicit and not pins:
             # a statement without tables is no reason to open the transaction on a host
             execution.aside = not session.transaction.held
         sql = Sent(text, plan.database, effects, _for_effects(client, statement, request))
@@ -499,13 +372,13 @@ def run(
     assert isinstance(request, Execute)
     statement.types = request.types or statement.types
     session.prepared.values = _literals(client, statement, request, sent)
-    if statement.derived and isinstance(plan, _LEARNT):
+    if statement.derived and plan.learns_columns:
         session.prepared.values = as_derived(session.prepared.values, statement.derived, statement.types)
     exact = bool(statement.exact) or returns_rounded(client, plan, statement.sql)
     BinarySink(client, statement, exact=exact)
     if exact:
         execute_once(client, statement)
-    if isinstance(plan, _WITH_SLOTS):
+    if plan.executed_as is not Execution.AS_TEXT:
         client.run_plan(plan, statement.literals)
         return
     if statement.places is None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from proxy.session.prepared import Repeat
 from proxy.session.values import are_parameters
 from proxy.wire.binary import Execute, integers
-from rewriter.plans import ShardSelect
+from rewriter.plans.sharded import repeats
 
 from .derived import keeps_integers
 
@@ -21,8 +21,7 @@ def remember(client: Exchange, statement: Statement, payload: bytes, request: Ex
     the short way.
     """
     plan, session = statement.plan, client.session
-    # not a subclass: a cache may answer that one
-    if plan.__class__ is not ShardSelect or plan.point is None or plan.column_metadata is None:
+    if not repeats(plan) or plan.point is None or plan.column_metadata is None:
         return
     read = integers(statement.types)
     if (

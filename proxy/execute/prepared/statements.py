@@ -26,7 +26,8 @@ from proxy.wire.column_metadata import changed
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from proxy.wire.replies import DONE, PREPARED, ROWS
-from rewriter.plans import Sharded, ShardSelect, Values
+from rewriter.plans import Values
+from rewriter.plans.sharded import is_routed
 from rewriter.text.effects import Effects
 
 from .cursors import end_cursor
@@ -333,10 +334,10 @@ class StatementRequest(Request):
         session = client.session
         if self.learns:
             known, shown = definitions(data)
-            if isinstance(statement.plan, Sharded) and statement.plan.column_metadata is not None:
+            if is_routed(statement.plan) and statement.plan.column_metadata is not None:
                 shown = changed(shown, place_of(statement.plan.column_metadata, client.snapshot.topology))
             statement.exact = exact_of(shown)
-            if session.env.flavour.derives_types and isinstance(statement.plan, ShardSelect):
+            if session.env.flavour.derives_types and statement.plan.learns_columns:
                 statement.derived = derived_types(known)
             session.prepared.add(statement)
             status = session.status()
