@@ -34,10 +34,12 @@ class Plan:
     not see: nothing for users with a list; "" for none. `effects`: what the statement leaves behind on the
     connection it ran on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user variables …); None for
     nothing. `implicit_commit`: the server commits an open transaction before it (DDL). `nature`: what the
-    statement's words tell of it.
+    statement's words tell of it. `names`: the words of its names (`names_in`), by which the host's triggers,
+    functions and procedures are found that it may run; of plans that have `runs_code` only.
     """
 
     kind: ClassVar[str]
+    runs_code: ClassVar[bool] = False
     access: Access = Access.READ
     session_slots: tuple[str, ...] = ()
     databases: tuple[str, ...] = ()
@@ -47,6 +49,7 @@ class Plan:
     effects: Effects | None = None
     implicit_commit: bool = False
     nature: Nature = UNREAD
+    names: frozenset[str] = frozenset()
 
     @property
     def scatter(self) -> bool:

@@ -109,6 +109,7 @@ class OneHost(Plan):
     database by another name.
     """
 
+    runs_code: ClassVar[bool] = True
     template: Template
     unchanged: bool = True
     database: str | None = None
@@ -198,6 +199,7 @@ class LoadLocal(Plan):
     """
 
     kind: ClassVar[str] = "load_local"
+    runs_code: ClassVar[bool] = True
     statement: OneHost
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
