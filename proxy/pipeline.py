@@ -164,10 +164,10 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
     admit_host(client, plan, host)
     sql = sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
-        admit_routine(client, host, sql, results=client.session.multi_results)
+        admit_routine(client, host, plan, results=client.session.multi_results)
     effects = plan.effects
     if client.services.routines.leaving or (effects is not None and effects.calls):
-        effects = effects_on(client, host, plan, sql)
+        effects = effects_on(client, host, plan)
     shard = None
     if isinstance(plan, Physical) and plan.database is not None:
         shard = client.services.backends.loads.shard(plan.database.encode(), client.snapshot.topology)
@@ -190,7 +190,7 @@ def _load_local(client: Exchange, plan: LoadLocal, literals: Values) -> None:
     host = statement.host(client.snapshot.topology)
     admit_host(client, statement, host)
     sql = sent(client, statement, literals)
-    effects = effects_on(client, host, plan, sql)
+    effects = effects_on(client, host, plan)
     client.relay.run(
         host,
         sql,
@@ -209,7 +209,7 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
     held = session.transaction.held
     host = host_of(client, plan)
     sql = sent(client, plan, literals)
-    effects = effects_on(client, host, plan, sql)
+    effects = effects_on(client, host, plan)
     if session.transaction.explicit and host not in held and not (effects is not None and effects.pins):
         # the host does not take part in the transaction yet, and a statement without tables is no reason to
         # open it there

@@ -34,7 +34,9 @@ class Plan:
     run and the rewriter does not judge: nothing for users with a list; "" for none. `effects`: what the
     statement leaves behind on the connection it ran on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user
     variables …); None for nothing. `implicit_commit`: the server commits an open transaction before it (DDL).
-    `nature`: what the statement's words tell of it.
+    `nature`: what the statement's words tell of it. `names`: the words of its names (`names_in`), by which
+    the host's triggers, functions and procedures are found that it may run; of plans that have `runs_code`
+    only.
 
     `captures`: kinds of connection state that the way of running this variant reads back, or that the
     variant never leaves, because it sends no expression of the client's to a server, or only within
@@ -43,6 +45,7 @@ class Plan:
 
     kind: ClassVar[str]
     captures: ClassVar[ConnectionState] = ConnectionState.NONE
+    runs_code: ClassVar[bool] = False
     access: Access = Access.READ
     session_slots: tuple[str, ...] = ()
     databases: tuple[str, ...] = ()
@@ -52,6 +55,7 @@ class Plan:
     effects: Effects | None = None
     implicit_commit: bool = False
     nature: Nature = UNREAD
+    names: frozenset[str] = frozenset()
 
     @property
     def scatter(self) -> bool:

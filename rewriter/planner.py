@@ -36,13 +36,14 @@ from .route.context import Statement, refused
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
 from .rows import Folded, RowsTemplate, fold
-from .rules import admin, confined, crowded, do, explain, explain_route, query, too_deep
+from .rules import admin, confined, crowded, do, explain, explain_route, prepared_text, query, too_deep
 from .text.calls import with_plain_calls
 from .text.characters import MASKED
 from .text.names import with_plain_names
 from .text.natives import foreign_calls
 from .text.nature import nature_of
 from .text.opening import opened
+from .text.routines import names_in
 from .text.split import has_many_statements, only_first
 from .text.tokens import Source, Unreadable, read
 from .writes.change import change
@@ -518,8 +519,13 @@ def _planned(statement: Statement) -> Plan:
         if statement.source.sql.strip(b" \t\r\n\f\v;"):
             return Empty()  # comments
         return Reject(error="empty_query")
-    nature = nature_of(statement.source, flavour=statement.names.env.flavour)
-    return replace(_by_rules(statement), nature=nature)
+    source, prepared = statement.source, prepared_text(statement)
+    plan = _by_rules(statement)
+    names = frozenset[str]()
+    if plan.runs_code:
+        names = names_in(source) if prepared is None else names_in(source) | names_in(prepared)
+    nature = nature_of(source, flavour=statement.names.env.flavour, prepared=prepared)
+    return replace(plan, nature=nature, names=names)
 
 
 def _by_rules(statement: Statement) -> Plan:

@@ -36,15 +36,9 @@ def _prepared(statement: Statement) -> Plan | None:
     and may name no sharded database. None for anything else.
     """
     source, names = statement.source, statement.names
-    last = len(source.tokens) - 1
-    if not (source.is_word(0, "PREPARE") and last == 3) and not (source.is_word(0, "EXECUTE") and last == 2):
+    inner = prepared_text(statement)
+    if inner is None:
         return None
-    if source.tokens[last].kind != STRING or source.tokens[last].literal < 0:
-        return None
-    inner = _inner(source.literals[source.tokens[last].literal], names.env)
-    if inner is None or not inner.tokens:
-        return None
-    statement.guard(Span(last, last + 1))
     needed, commits = access(inner)
     outer = plan_confined(statement, needed, implicit_commit=commits and source.is_word(0, "EXECUTE"))
     if not isinstance(outer, Passthrough | Physical | AnyHost):
@@ -55,6 +49,23 @@ def _prepared(statement: Statement) -> Plan | None:
         reason = "the statement in it is on sharded tables"
         return not_yet(verb, reason, "Use the binary protocol, or the statement itself.")
     return replace(outer, databases=tuple(dict.fromkeys(outer.databases + found.databases)))
+
+
+def prepared_text(statement: Statement) -> Source | None:
+    """The statement that PREPARE … FROM '…' prepares, or EXECUTE IMMEDIATE '…' runs; None for anything else,
+    and where it is not written out or cannot be read. The plan is for this text only then.
+    """
+    source = statement.source
+    last = len(source.tokens) - 1
+    if not (source.is_word(0, "PREPARE") and last == 3) and not (source.is_word(0, "EXECUTE") and last == 2):
+        return None
+    if source.tokens[last].kind != STRING or source.tokens[last].literal < 0:
+        return None
+    inner = _inner(source.literals[source.tokens[last].literal], statement.names.env)
+    if inner is None or not inner.tokens:
+        return None
+    statement.guard(Span(last, last + 1))
+    return inner
 
 
 def _inner(literal: bytes, env: Env) -> Source | None:

@@ -14,7 +14,6 @@ from proxy.engine.left_behind import ask_after_code, ask_after_routine, ask_left
 from proxy.engine.naming import logical_rows
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Diagnostics
-from proxy.session.reading import READING
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from rewriter.plans import Values
@@ -71,11 +70,9 @@ async def drain_diagnostics(
                 )
             if effects is not None and effects.routine:
                 conn.unclean = True
-                await ask_after_routine(client, conn, changed=effects.changed)
-                # it may have set how texts are read: the session's own is said anew before its next statement
-                conn.settings = conn.settings.unsure_of(READING)
+                await ask_after_routine(client, conn, effects, failed=failed)
             elif effects is not None and (effects.calls or effects.changed):
-                await ask_after_code(client, conn, effects)
+                await ask_after_code(client, conn, effects, failed=failed)
             if effects is not None and effects.defines:
                 services = client.services
                 await services.routines.changed(services.serving.topology, conn.host)

@@ -24,7 +24,7 @@ from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import ends_one_part, left_behind
 from proxy.engine.passthrough import Ask, Request, Send
 from proxy.engine.problems import NOTED
-from proxy.engine.session_sync import effects_packets, keeps_warnings, opens_none, sync_packets
+from proxy.engine.session_sync import effects_packets, sync_packets
 from proxy.engine.tracked import tracked_reply
 from proxy.engine.transcode import BinarySink, binary_reply
 from proxy.engine.untold import untold
@@ -313,7 +313,7 @@ class Relay:
         """The sync statements to be sent before the statement, and how many they are."""
         session = self.client.session
         pending = session.transaction.next
-        opens = self.plain or pending is None or not opens_none(self.nature, self.sql)
+        opens = self.plain or pending is None or self.nature.opens
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
             self._use_up()
         packets, count = sync_packets(session, conn, opens=opens)
@@ -388,7 +388,8 @@ class Relay:
             if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
                 data = self._breaks(conn, data)
             elif session.tracker is not None:
-                data = tracked_reply(session, session.tracker, conn, data, self.sql, self.effects)
+                nature = self.nature if self.client.plan is None else self.client.plan.nature
+                data = tracked_reply(session, session.tracker, conn, data, nature, self.effects)
         self.client.transport.write(data)
 
     def _breaks(self, conn: BackendConnection, data: bytes) -> bytes:
@@ -519,7 +520,7 @@ class Relay:
     def _keeps_warnings(self) -> bool:
         """Whether SHOW WARNINGS tells what it did before the statement, which has given none."""
         theirs = self.client.session.env.flavour.keeps_warnings
-        return not self.plain and theirs and keeps_warnings(self.nature, self.sql)
+        return not self.plain and theirs and self.nature.keeps_warnings
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         client, self.conn, self.placing = self.client, None, None

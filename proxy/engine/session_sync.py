@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
@@ -10,30 +9,10 @@ from proxy.session.transaction import XA, modes_of
 from proxy.wire.packets import query_packet
 from rewriter.text.effects import Effects
 from rewriter.text.found_rows import PRIMED
-from rewriter.text.nature import Nature
 
 if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.session.state import Session
-
-#: Texts that are prepared, which may be in a literal or not: their plan does not know them.
-_OPENING = re.compile(
-    rb"\b(?:INSERT|UPDATE|DELETE|REPLACE|CALL)\b|\bFROM\b.*\bFROM\b", re.IGNORECASE | re.DOTALL
-)
-_CLEARING = re.compile(
-    rb"\b(?:INSERT|UPDATE|DELETE|REPLACE|SHOW)\b|\bFROM\b.*\bFROM\b", re.IGNORECASE | re.DOTALL
-)
-
-
-def opens_none(nature: Nature, sql: bytes) -> bool:
-    """Whether what SET TRANSACTION has set is not for this statement, since it opens no transaction."""
-    return _OPENING.search(sql) is None if nature.prepares else not nature.opens
-
-
-def keeps_warnings(nature: Nature, sql: bytes) -> bool:
-    """Whether MariaDB still shows what there was before, after this."""
-    return _CLEARING.search(sql) is None if nature.prepares else nature.keeps_warnings
-
 
 #: So many rows FOUND_ROWS() tells of after `_PRIME`: most likely no statement finds just these.
 NEVER_FOUND = 729

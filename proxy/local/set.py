@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.backends.settings import RESULTS, TRACKING, variable_name
+from proxy.backends.settings import RESULTS, TRACK, TRACKING, variable_name
 from proxy.catalog.facts import ask_defaults
 from proxy.engine.lease import borrowed
 from proxy.engine.left_behind import ask_left_behind, effects_on, pin, read_variables
+from proxy.engine.read_back import read_back, shown_by
 from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, xa_host
 from proxy.errors import ProxyError, in_parts
@@ -32,7 +33,6 @@ from rewriter.text.effects import Effects
 from rewriter.text.tokens import quote_name
 
 from .own_variables import OWN, characteristic, check_own, check_setting, set_own, switch, word
-from .read_back import read_back, shown_by
 from .run_set import run_set
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ async def _remember(
         await ask_left_behind(session, conn, Effects(), counted=False)
     changed = await read_back(conn, names)
     _check_reading(changed)
-    effects = effects_on(client, conn.host, plan, client.sql)
+    effects = effects_on(client, conn.host, plan)
     others = tables or (effects is not None and (bool(effects.calls) or effects.routine))
     read = {name.removeprefix("@@session.") for name in names}
     if not TRACKING.isdisjoint(read):
@@ -292,6 +292,8 @@ async def _remember(
         session.tracker.variables = await shown_by(conn, session, _told(plan, names))
         if tables:
             session.tracker.touched.add("R")
+    if not TRACKING.isdisjoint(read):
+        await Collector().query(conn, TRACK)  # the session's own settings are for what its client is told
     for assignment in own:
         if assignment.name in _MODES:
             session.drop_next(isolation=_MODES[assignment.name])

@@ -112,6 +112,7 @@ class OneHost(Plan):
     """
 
     captures: ClassVar[ConnectionState] = ConnectionState.ALL
+    runs_code: ClassVar[bool] = True
     template: Template
     unchanged: bool = True
     database: str | None = None
@@ -205,6 +206,7 @@ class LoadLocal(Plan):
 
     kind: ClassVar[str] = "load_local"
     captures: ClassVar[ConnectionState] = ConnectionState.ALL
+    runs_code: ClassVar[bool] = True
     statement: OneHost
 
     def at_lock_host(self, topology: Topology) -> bool:

@@ -140,6 +140,7 @@ class SetVariables(Builtin):
     """
 
     title: ClassVar[str] = "set"
+    runs_code: ClassVar[bool] = True
     assignments: tuple[Assignment, ...]
     home: Plan | None = None
     reads_tables: bool = False

@@ -48,7 +48,8 @@ class Effects(NamedTuple):
     asks for locks of GET_LOCK, which all must be on one host. `keeps_row_count`: ROW_COUNT() stays. `tables`:
     it defines tables that the schema's databases may have. `calls`: functions that are none of the servers'
     own, by their last names in lower case. `reads`: the server may tell of a change in its next reply only.
-    `changed` is set by the executor: the server has told of one.
+    `changed` is set by the executor: the server has told of one. `procedure`: the one that CALL names, by its
+    last name as written. `executes`: it runs a prepared text, which may hold anything.
     """
 
     pins: tuple[Pin, ...] = ()
@@ -66,6 +67,8 @@ class Effects(NamedTuple):
     calls: tuple[str, ...] = ()
     reads: bool = False
     changed: bool = False
+    procedure: str = ""
+    executes: bool = False
 
     @property
     def state(self) -> ConnectionState:
@@ -111,16 +114,19 @@ def effects_of(source: Source, *, flavour: Flavour) -> Effects | None:
         found = _definition(source, verb, found_rows_of(source, verb, flavour=flavour))
     else:
         pins, unpins = _pins(source, verb)
+        routine = runs_anything(source)
         found = Effects(
             pins,
             unpins,
             _assigned(source, verb),
-            runs_anything(source),
+            routine,
             found_rows_of(source, verb, flavour=flavour),
             _insert_id(source, verb),
             keeps_row_count=verb == "GET",
             locks=any(_calls(source, at, LOCKING) for at in range(len(source.tokens))),
             calls=_called(source, flavour=flavour),
+            procedure=_last_name(source, 1) if verb == "CALL" else "",
+            executes=routine and any(source.is_word(at, "EXECUTE") for at in range(len(source.tokens))),
         )
     return found if found != _NONE else None
 

@@ -9,19 +9,20 @@ from typing import Final, NamedTuple
 
 from config.flavour import Flavour
 
+from .statement import WRITES
 from .tokens import WORD, Source
 
 
 class Nature(NamedTuple):
     """`words`: the first one, or two, in capitals. `opens`: it opens a transaction, of its own at least, as
     any that touches a table. `keeps_warnings`: on MariaDB SHOW WARNINGS shows what it did before, if it gives
-    none. `prepares`: it is PREPARE, of which both depend on the text that is prepared.
+    none. `touches`: what it does to tables, if it gives no rows: "W" for a write, "RW" for one with a query.
     """
 
     words: str = ""
     opens: bool = True
     keeps_warnings: bool = False
-    prepares: bool = False
+    touches: str = ""
 
 
 UNREAD: Final = Nature()
@@ -38,8 +39,10 @@ _QUIETLY_SHOWN: Final = (
 )
 
 
-def nature_of(source: Source, *, flavour: Flavour) -> Nature:
-    """The nature of a statement that has tokens."""
+def nature_of(source: Source, *, flavour: Flavour, prepared: Source | None = None) -> Nature:
+    """The nature of a statement that has tokens. `prepared`: the text that PREPARE prepares, where it is
+    written out; a text that is not known is taken for one without tables.
+    """
     first = 0
     while source.is_op(first, "("):
         first += 1
@@ -47,12 +50,27 @@ def nature_of(source: Source, *, flavour: Flavour) -> Nature:
     verb = words[0] if words and first == 0 else ""
     named = {token.text for token in source.tokens if token.kind == WORD and token.text in _NAMING}
     tableless = verb in _TABLELESS and named.isdisjoint(("FROM", "INTO", "TABLE"))
+    if verb == "PREPARE":
+        opens, clears = _at_prepare(prepared) if prepared is not None else (False, False)
+        return Nature(" ".join(words), opens, not clears)
     return Nature(
         " ".join(words),
         not (tableless or _opens_none(source, verb, flavour=flavour)),
         tableless or _keeps_warnings(source, verb, named),
-        verb == "PREPARE",
+        _touched(source, verb),
     )
+
+
+def _at_prepare(text: Source) -> tuple[bool, bool]:
+    """Whether PREPARE of a text opens its tables, and whether it clears the warnings on MariaDB."""
+    reads = text.at(0).text in WRITES or any(text.is_word(at, "FROM") for at in range(len(text.tokens)))
+    return reads or text.is_word(0, "CALL"), reads or text.is_word(0, "SHOW")
+
+
+def _touched(source: Source, verb: str) -> str:
+    if verb not in WRITES and verb != "LOAD":
+        return ""
+    return "RW" if any(source.is_word(at, "SELECT") for at in range(len(source.tokens))) else "W"
 
 
 _NAMING: Final = frozenset({"FROM", "INTO", "TABLE", "OUTFILE", "DUMPFILE"})

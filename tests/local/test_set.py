@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.backends.settings import LOGIN
-from proxy.local.read_back import literal
+from proxy.engine.read_back import literal
 from proxy.session.state import Role, User
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, encode_row

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from config.flavour import MARIADB, MYSQL
-from proxy.engine.session_sync import keeps_warnings, opens_none
 from proxy.session.counters import OTHER, counter_of
 from rewriter.env import Env
 from rewriter.plans.builtins import ShowVariables
@@ -64,20 +63,37 @@ def test_mysql_reads_its_dictionary(sql: str, opens: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "none", "keeps"),
+    ("text", "opens", "keeps"),
     [
-        ("SELECT 1 FROM t", False, False),
-        ("SELECT 1", True, True),
-        ("CALL p()", False, True),
-        ("SHOW TABLES", True, False),
-        ("DELETE t", False, False),
+        ("'SELECT 1 FROM t'", True, False),
+        ("'SELECT 1'", False, True),
+        ("'SELECT \"FROM t\" /* DELETE FROM t */'", False, True),
+        ("'CALL p()'", True, True),
+        ("'SHOW TABLES'", False, False),
+        ("'DELETE t'", True, False),
+        ("'/* app */ DELETE FROM t'", True, False),
+        ("@text", False, True),
     ],
 )
-def test_what_is_prepared_decides(text: str, none: bool, keeps: bool) -> None:
-    sql = f"PREPARE a FROM '{text}'"
-    found = nature(sql)
-    assert found.prepares
-    assert (opens_none(found, sql.encode()), keeps_warnings(found, sql.encode())) == (none, keeps)
+@pytest.mark.parametrize("before", ["", "/* DELETE FROM t */ ", "-- INSERT INTO t SELECT * FROM x\n"])
+def test_what_is_prepared_decides(text: str, opens: bool, keeps: bool, before: str) -> None:
+    found = nature(f"{before}PREPARE a FROM {text}")
+    assert (found.opens, found.keeps_warnings) == (opens, keeps)
+
+
+@pytest.mark.parametrize(
+    ("sql", "touches"),
+    [
+        ("INSERT INTO t VALUES (1)", "W"),
+        ("/* app */ INSERT INTO t VALUES ('SELECT')", "W"),
+        ("-- app\nREPLACE INTO t SELECT 1", "RW"),
+        ("UPDATE t SET a = (/* x */ SELECT 1)", "RW"),
+        ("SELECT 1", ""),
+        ("CREATE TABLE t (a INT)", ""),
+    ],
+)
+def test_what_a_statement_does_to_tables(sql: str, touches: str) -> None:
+    assert nature(sql).touches == touches
 
 
 @pytest.mark.parametrize(

@@ -486,9 +486,9 @@ def run(
         if not isinstance(plan, AnyHost):
             admit_host(client, plan, host)
         execution = StatementRequest(client, statement)
-        effects = effects_on(client, host, plan, text)
+        effects = effects_on(client, host, plan)
         if effects is not None and effects.routine:
-            admit_routine(client, host, text, results=True)
+            admit_routine(client, host, plan, results=True)
         pins = effects is not None and bool(effects.pins)
         if isinstance(plan, AnyHost) and session.transaction.explicit and not pins:
             # a statement without tables is no reason to open the transaction on a host

@@ -16,7 +16,7 @@ from proxy.backends.statements import Key, ServerStatements, close_packet
 from proxy.engine.column_metadata import place_of
 from proxy.engine.lease import give_back
 from proxy.engine.passthrough import Request
-from proxy.engine.session_sync import keeps_warnings, sync_packets
+from proxy.engine.session_sync import sync_packets
 from proxy.engine.transcode import definitions, exact_of, prepare_reply
 from proxy.session.outcome import Outcome
 from proxy.session.transaction import modes_of
@@ -319,10 +319,7 @@ class StatementRequest(Request):
         if conn.scanner.warnings:
             self.relay.begin_to_drain(conn)
             return
-        if not (
-            session.env.flavour.keeps_warnings
-            and (self.own or keeps_warnings(self.relay.nature, self.relay.sql))
-        ):
+        if not (session.env.flavour.keeps_warnings and (self.own or self.relay.nature.keeps_warnings)):
             session.apply(Outcome(diagnostics=[]))
         give_back(client, conn)
         client.finish("ok")
