@@ -63,6 +63,9 @@ class Flavour:
     constants_need_collation: bool
     """Constants beside columns of information_schema must be given its collation."""
 
+    unknown_stars_are_qualified: bool
+    """The error of `t.*` for an unknown `t` names the current database."""
+
     # -- what is allowed
     groups_are_checked: bool
     """Which columns follow from GROUP BY is judged by the columns' keys, under ONLY_FULL_GROUP_BY."""
@@ -200,6 +203,7 @@ MARIADB: Final = Flavour(
     views_in_utf8mb3=True,
     looks_up_schemas=True,
     constants_need_collation=False,
+    unknown_stars_are_qualified=True,
     groups_are_checked=False,
     folds_constants=False,
     orders_by_hidden=True,
@@ -276,6 +280,7 @@ MYSQL: Final = Flavour(
     views_in_utf8mb3=False,
     looks_up_schemas=False,
     constants_need_collation=True,
+    unknown_stars_are_qualified=False,
     groups_are_checked=True,
     folds_constants=True,
     orders_by_hidden=False,
