@@ -68,6 +68,9 @@ class Flavour:
     """In results of ucs2, utf16 and utf32 all numbers and times of text rows are in that character set, not
     only decimal numbers that are computed."""
 
+    unknown_stars_are_qualified: bool
+    """The error of `t.*` for an unknown `t` names the current database."""
+
     # -- what is allowed
     groups_are_checked: bool
     """Which columns follow from GROUP BY is judged by the columns' keys, under ONLY_FULL_GROUP_BY."""
@@ -207,6 +210,7 @@ MARIADB: Final = Flavour(
     looks_up_schemas=True,
     constants_need_collation=False,
     widens_numbers=True,
+    unknown_stars_are_qualified=True,
     groups_are_checked=False,
     folds_constants=False,
     orders_by_hidden=True,
@@ -285,6 +289,7 @@ MYSQL: Final = Flavour(
     looks_up_schemas=False,
     constants_need_collation=True,
     widens_numbers=False,
+    unknown_stars_are_qualified=False,
     groups_are_checked=True,
     folds_constants=True,
     orders_by_hidden=False,

@@ -251,6 +251,7 @@ _KINDS = (
     ),
     ErrorKind("wrong_usage", 1221, "HY000", "Incorrect usage of {verb} and {clause}"),
     ErrorKind("unknown_dropped", 1051, "42S02", "Unknown table '{database}.{table}'"),
+    ErrorKind("unknown_star", 1051, "42S02", "Unknown table '{table}'"),
     ErrorKind("unknown_target", 1109, "42S02", "Unknown table '{table}' in MULTI DELETE"),
     ErrorKind("unknown_column", 1054, "42S22", "Unknown column '{column}' in '{clause}'"),
     ErrorKind("ambiguous_column", 1052, "23000", "Column '{column}' in field list is ambiguous"),
