@@ -110,8 +110,10 @@ def answers(plan: Plan) -> str:
         parts.append(f"effects({' '.join(shown)})")
     nature = plan.nature
     parts.append(f"words={nature.words!r}")
-    flags = ("opens", "keeps_warnings", "prepares")
+    flags = ("opens", "keeps_warnings")
     parts += [flag for flag in flags if getattr(nature, flag)]
+    if nature.touches:
+        parts.append(f"touches={nature.touches}")
     return " ".join(parts)
 
 
