@@ -15,13 +15,13 @@ from .plan import Access, Plan, Reject
 from .plans import LoadLocal, OneHost, Reorder, SystemViews
 from .plans.builtins import ExplainRoute, SetVariables, ShowVariables
 from .plans.cached import FlushCache
-from .route.beyond import EVERY_DATABASE
 from .route.context import Statement, not_yet
-from .route.reachable import functions
-from .route.rights import Rights, readings, rights_of
 from .route.scope import INFORMATION_SCHEMA
-from .text.calls import hidden_call, sequences
-from .text.prefixes import behind_explain, behind_set_statement, is_explain
+from .sql.privileges.beyond import EVERY_DATABASE
+from .sql.privileges.reachable import functions
+from .sql.privileges.rights import Rights, readings, rights_of
+from .sql.statements.calls import hidden_call, sequences
+from .sql.statements.inner import behind_explain, behind_set_statement, is_explain
 from .text.tokens import HINT, Source
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from .plan import Plan, Reject
 from .route.context import Statement, not_yet
-from .text.effects import LOCKING, ConnectionState
+from .sql.statements.effects import LOCKING, ConnectionState
 
 _BESIDE: Final = "runs where its sharded or reference tables are"
 _ELSEWHERE: Final = "runs on another host"

@@ -22,8 +22,8 @@ from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.plans import Plan, Values
-from rewriter.text.effects import Effects
-from rewriter.text.found_rows import ASK, MATCHED, ONE, PRIMED
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.found_rows import ASK, MATCHED, ONE, PRIMED
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

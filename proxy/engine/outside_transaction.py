@@ -16,7 +16,7 @@ from proxy.session.values import quote
 from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
 from proxy.wire.resultset import header_packets
 from rewriter.plans import Bound, Reject, Values
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from proxy.backends.connection import BackendConnection
 from proxy.session.transaction import XA, modes_of
 from proxy.wire.packets import query_packet
-from rewriter.text.effects import Effects
-from rewriter.text.found_rows import PRIMED
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.found_rows import PRIMED
 
 if TYPE_CHECKING:
     from proxy.backends.settings import Settings

@@ -33,7 +33,7 @@ from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import Bound, Inserted
 from rewriter.route.column_metadata import ColumnMetadata
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

@@ -29,7 +29,7 @@ from proxy.wire.packets import Err
 from rewriter.plans import BindError, OneHost, Values, lock_host
 from rewriter.plans.builtins import FOR_ALL, Assignment, SetScope, SetVariables
 from rewriter.plans.characteristics import Characteristics
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 from rewriter.text.tokens import quote_name
 
 from .own_variables import OWN, characteristic, check_own, check_setting, set_own, switch, word
@@ -77,7 +77,7 @@ def set_variables(client: Exchange, plan: SetVariables, values: Values) -> None:
     if all(simple.takes(assignment) for assignment in plan.assignments):
         active = xa_host(client)
         if active is not None and simple.autocommit and not client.session.autocommit:
-            client.relay.run(active, client.sql, nature=plan.nature)  # which refuses it in its own words
+            client.relay.run(active, client.sql, nature=plan.facts)  # which refuses it in its own words
             return
         simple.apply()
     else:

@@ -55,7 +55,7 @@ async def run_views(
         if plan.effects is None:
             await _stream(client, work, conn, sql)
             return
-    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals, nature=plan.nature)
+    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals, nature=plan.facts)
 
 
 async def _stream(client: Exchange, work: TaskWork, conn: BackendConnection, sql: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from rewriter.plan import Access, Plan
+from rewriter.plan import Plan
 from rewriter.plans.builtins import (
     Listing,
     Show,
@@ -37,9 +37,9 @@ from rewriter.plans.builtins import (
 from rewriter.route.context import Statement
 from rewriter.route.scope import Refuse, Unsupported
 from rewriter.splice import Template
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.facts import facts_of
 from rewriter.text.facts import Span, TableRef
-from rewriter.text.nature import nature_of
 from rewriter.text.tokens import VARIABLE, WORD, Unreadable
 
 from .builtins import Texts, Words
@@ -151,9 +151,9 @@ def show(statement: Statement) -> Plan | None:
         return reader.finished(ShowStatus(text=text))
     scope = 2 if statement.source.is_word(1, "SESSION", "LOCAL", "GLOBAL") else 1
     if statement.source.is_word(scope, "VARIABLES"):
-        home = plan_confined(statement, Access.READ) or Text(statement).plan(Place(), About(Access.READ))
-        nature = nature_of(statement.source, flavour=statement.names.env.flavour)
-        return ShowVariables(home=replace(home, nature=nature))
+        home = plan_confined(statement) or Text(statement).plan(Place(), About())
+        facts = facts_of(statement.source, flavour=statement.names.env.flavour)
+        return ShowVariables(home=replace(home, facts=facts))
     diagnostics = _diagnostics(reader)
     if diagnostics is not None:
         return diagnostics

@@ -52,7 +52,7 @@ from rewriter.plan import Access, Choose, Plan, Reject, Values
 from rewriter.route.binding import keyspace_of
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState
+from rewriter.sql.statements.effects import ConnectionState
 
 from .builtins import Builtin
 from .gather import Gather, Piece

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 from config.topology import Topology
 from rewriter.plan import Access, Plan
-from rewriter.route.beyond import EVERY_DATABASE
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState
+from rewriter.sql.privileges.beyond import EVERY_DATABASE
+from rewriter.sql.statements.effects import ConnectionState
 
 from .characteristics import PLAIN, Characteristics, Completion
 

@@ -20,7 +20,7 @@ from rewriter.route.routing import Key
 from rewriter.route.values import Value
 from rewriter.rows import Repeat
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState, Effects
+from rewriter.sql.statements.effects import ConnectionState, Effects
 from rewriter.text.literals import NotPlain
 
 from .sharded import assigned_by_several

@@ -41,7 +41,7 @@ from rewriter.route.id_lists import Bits, Most, Texts, texts_by_host
 from rewriter.route.routing import Placed
 from rewriter.route.values import Value
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState, Effects
+from rewriter.sql.statements.effects import ConnectionState, Effects
 from rewriter.text.literals import NotPlain
 
 from .gather import Gather

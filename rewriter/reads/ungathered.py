@@ -7,7 +7,7 @@ from typing import Final
 from rewriter.plan import Reject
 from rewriter.route.context import Statement, not_yet
 from rewriter.route.scope import Scope
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 from rewriter.text.facts import Query, TableRef
 
 TABLES: Final = ("sharded", "single", "passthrough", "physical", "default")

@@ -9,10 +9,10 @@ from typing import Literal
 from config.layout import Layout
 from config.schema import Table
 from rewriter.plan import Reject
+from rewriter.sql.statements.effects import Effects, effects_of
 from rewriter.sql.statements.forms import StatementForm
 from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits
-from rewriter.text.effects import Effects, effects_of
 from rewriter.text.facts import Block, Span, TableRef
 from rewriter.text.tokens import Source
 from rewriter.tree.second import SecondReader

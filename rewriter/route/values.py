@@ -13,6 +13,7 @@ from typing import Final
 
 from config.layout import Layout
 from rewriter.bound import BindError
+from rewriter.sql.statements.functions import ID_FUNCTIONS
 from rewriter.text.literals import (
     NotPlain,
     cast_integer,
@@ -26,7 +27,6 @@ from rewriter.text.literals import (
     slot_text,
     unquote,
 )
-from rewriter.text.natives import ID_FUNCTIONS
 from rewriter.text.tokens import HEX, INTEGER, LIST, NUMBER, PREFIXED, STRING, VARIABLE, Source
 
 

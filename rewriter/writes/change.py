@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from config.schema import Kind
 from rewriter.plain.unsharded import on_one_host, only_sharded, plan_unsharded
-from rewriter.plan import Access, Plan, Reject
+from rewriter.plan import Plan, Reject
 from rewriter.plans.sharded import ShardWrite
 from rewriter.plans.unchanged import Keeping
 from rewriter.reads.select import may_fail, point
@@ -60,7 +60,7 @@ def _unsharded(statement: Statement, found: Change, scope: Scope) -> Plan:
     deleted = list(zip(found.targets, refs, strict=False))
     written = [scope.targets[ref].table for ref in refs] if references else []
     everywhere = plan_everywhere(statement, found, blocks, scope, written, deleted)
-    plan = everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE, deleted)
+    plan = everywhere or plan_unsharded(statement, blocks, scope, deleted)
     return on_one_host(statement, plan, scope)
 
 

@@ -103,7 +103,7 @@ REPLICATION: Final = (
 )
 
 UPKEEP: Final = (
-    _server("FLUSH", keeps_warnings=Keeps.ALONE, behind_set_statement=True),
+    _server("FLUSH", keeps_warnings=Keeps.YES, behind_set_statement=True),
     _server(
         "FLUSH TABLES",
         "flush",

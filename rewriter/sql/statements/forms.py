@@ -98,12 +98,18 @@ class Objects(Enum):
         return self in _ROUTINES
 
     @property
+    def has_code(self) -> bool:
+        """Whether statements that use the object run code that they do not show."""
+        return self in _WITH_CODE
+
+    @property
     def belongs_to_database(self) -> bool:
         """Whether the object is in a database, which is the current one unless its name says another."""
         return self in _IN_DATABASE
 
 
 _ROUTINES: Final = frozenset({Objects.PROCEDURE, Objects.FUNCTION, Objects.TRIGGER, Objects.EVENT})
+_WITH_CODE: Final = _ROUTINES | {Objects.VIEW, Objects.PACKAGE, Objects.LIBRARY}
 _IN_DATABASE: Final = _ROUTINES | {Objects.VIEW, Objects.SEQUENCE, Objects.PACKAGE, Objects.LIBRARY}
 
 
@@ -125,8 +131,10 @@ class Keeps(Enum):
     YES = auto()
     TABLELESS = auto()
     """If it names no table."""
+    EXPLAIN = auto()
+    """If it explains a SELECT that names no table."""
     ALONE = auto()
-    """FLUSH: unless it names tables."""
+    """FLUSH TABLES: unless it names some."""
 
 
 class FoundRows(Enum):
@@ -232,6 +240,7 @@ class StatementForm:
         inner: A statement that stands within it.
         counter: The status variable that counts it, without `Com_`; "" for none.
         words_in_label: The number of its words that name it in logs, metrics and traces.
+        named: Another name for logs, metrics and traces; "" for none.
         behind_set_statement: Whether it may stand behind MariaDB's SET STATEMENT … FOR.
         repeatable: Whether running it again, where it may have run, changes nothing.
         writes_rows: Whether it changes rows of the tables that it names.
@@ -258,6 +267,7 @@ class StatementForm:
     inner: Inner = Inner.NONE
     counter: str = ""
     words_in_label: int = 1
+    named: str = ""
     behind_set_statement: bool = False
     repeatable: bool = False
     writes_rows: bool = False
@@ -284,7 +294,7 @@ class StatementForm:
     @property
     def label(self) -> str:
         """The words that name the statement in logs, metrics and traces."""
-        return " ".join(self.words.split(" ")[: self.words_in_label])
+        return self.named or " ".join(self.words.split(" ")[: self.words_in_label])
 
     @property
     def defines(self) -> bool:

@@ -46,7 +46,7 @@ XA: Final = (
     _xa("XA RECOVER", "xa_recover"),
 )
 
-_LOCK: Final[dict[str, Any]] = {"kind": Kind.LOCK, "access": Access.READ}
+_LOCK: Final[dict[str, Any]] = {"kind": Kind.LOCK, "access": Access.WRITE}
 _INSTANCE: Final[dict[str, Any]] = {"kind": Kind.LOCK, "access": Access.ADMIN, "of_server": True}
 
 LOCKS: Final = (
@@ -165,7 +165,7 @@ COMPOUND: Final = (
         Form(words=word, **_COMPOUND | {"found_rows": FoundRows.ROWS})
         for word in ("IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR")
     ),
-    Form(words="<label>", **_COMPOUND | {"found_rows": FoundRows.ROWS}),
+    Form(words="<label>", named="COMPOUND", **_COMPOUND | {"found_rows": FoundRows.ROWS}),
 )
 """A compound statement that a label precedes has the row `<label>`."""
 

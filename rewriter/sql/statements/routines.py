@@ -12,8 +12,9 @@ from functools import reduce
 from sys import intern
 from typing import Final, NamedTuple
 
+from rewriter.text.tokens import Source
+
 from .effects import Effects, Pin
-from .tokens import Source
 
 _WORD: Final = re.compile(r"[\w$]+")
 _VARIABLE: Final = re.compile(r"(?<!@)@(?:([\w$.]+)|`((?:[^`]|``)+)`|'((?:[^']|'')+)'|\"((?:[^\"]|\"\")+)\")")

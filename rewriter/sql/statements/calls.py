@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Final
 
 from config.flavour import Flavour
+from rewriter.text.tokens import NAME, WORD, Source
 
-from .native import CALLABLE_QUOTED
-from .tokens import NAME, WORD, Source
+from .function_names import CALLABLE_QUOTED
 
 NATIVE_SCHEMAS: Final = frozenset({"mariadb_schema", "oracle_schema", "maxdb_schema"})
 """What MariaDB takes for the home of its own functions."""

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from rewriter.text.places import is_of_rows, tables_expected
+from rewriter.route.scope import INFORMATION_SCHEMA
+from rewriter.sql.statements.table_places import is_of_rows, tables_expected
 from rewriter.text.tokens import OPERATOR, Source
 
-from .scope import INFORMATION_SCHEMA
 from .tables_read import tables_read
 
 _EXPRESSION: Final = frozenset(
