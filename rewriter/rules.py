@@ -21,7 +21,7 @@ from .sql.privileges.reachable import reached
 from .sql.statements.effects import defines_routine
 from .sql.statements.forms import Inner, Kind, Objects, State, StatementForm
 from .sql.statements.inner import behind_explain
-from .sql.statements.table import form_of
+from .sql.statements.table import form_of, name_of, recognize
 from .sql.statements.table_places import tables_expected
 from .text.crowd import MAX_TABLES, most_tables
 from .text.facts import Block, Query, Span, TableRef
@@ -395,9 +395,8 @@ def _database(statement: Statement, about: About) -> Plan:
     name on the default host.
     """
     source, names = statement.source, statement.names
-    at = 2
-    while source.is_word(at, "IF", "NOT", "EXISTS"):
-        at += 1
+    recognized = recognize(source)
+    at = name_of(source, recognized)
     database: str | None = source.at(at).name
     if source.is_word(0, "ALTER") and source.at(at).kind == WORD and source.at(at).text in _DEFAULTS:
         database = names.env.database
@@ -410,7 +409,10 @@ def _database(statement: Statement, about: About) -> Plan:
         return Text(statement).plan(Place((logical.keyspace,)), about)
     if logical is not None and source.is_word(0, "CREATE"):
         return CreateExisting(
-            access=statement.form.access, database=database, if_not_exists=at > 2, databases=(database,)
+            access=statement.form.access,
+            database=database,
+            if_not_exists=at > recognized.end,
+            databases=(database,),
         )
     if logical is not None or names.physical(database) is not None or names.topology.default is None:
         what = f"{source.tokens[0].text} DATABASE"

@@ -38,7 +38,7 @@ def lock(statement: Statement) -> Plan | None:
                 alternative="Lock the databases' tables one after another.",
             )
         return None
-    commits = statement.form.commits
+    commits = statement.form.commits_before(statement.names.env.flavour)
     databases = tuple(dict.fromkeys(target.database for target in scope.targets.values()))
     keyspaces = tuple(dict.fromkeys(target.keyspace for target in scope.targets.values()))
     if forms == {"single"} and len(keyspaces) == 1:
@@ -92,5 +92,5 @@ def switch_keys(statement: Statement) -> Plan | None:
     target = statement.names.target(TableRef("table", Span(first, words.at), name, database))
     if target.form not in ("sharded", "single"):
         return None
-    commits = statement.form.commits
+    commits = statement.form.commits_before(statement.names.env.flavour)
     return SwitchKeys(implicit_commit=commits, databases=(target.database,))

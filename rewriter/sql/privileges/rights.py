@@ -274,6 +274,8 @@ def _run_by_server(source: Source, names: Names) -> Rights:
     if database.lower() == INFORMATION_SCHEMA:
         database = ""
     found = Rights(Access.NONE, (database,) if database else ())
+    if form_of(source).kind is Kind.TRANSACTION:  # the proxy would not know of the transaction
+        return found | Rights(Access.ADMIN)
     if source.is_word(0, "KILL") or sets_for_all(source, flavour=names.env.flavour):
         return found | Rights(Access.ADMIN, (EVERY_DATABASE,))
     at = shown_at(source)

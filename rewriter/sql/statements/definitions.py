@@ -81,7 +81,11 @@ TABLES: Final = (
     _define("DROP INDEX", Objects.INDEX),
     _define("CREATE SEQUENCE", Objects.SEQUENCE, servers=MARIADB),
     _define(
-        "CREATE TEMPORARY SEQUENCE", Objects.SEQUENCE, servers=MARIADB, leaves=(State.TABLE,), **_TEMPORARY
+        "CREATE TEMPORARY SEQUENCE",
+        Objects.SEQUENCE,
+        servers=MARIADB,
+        leaves=(State.TABLE,),
+        **_TEMPORARY | {"commits": True},
     ),
     _define("ALTER SEQUENCE", Objects.SEQUENCE, servers=MARIADB),
     _define("DROP SEQUENCE", Objects.SEQUENCE, servers=MARIADB, ends=(State.TABLE,)),

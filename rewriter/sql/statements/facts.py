@@ -57,15 +57,15 @@ def facts_of(source: Source, *, flavour: Flavour, prepared: Source | None = None
         _opens(form, named, flavour=flavour),
         _keeps_warnings(form, source, named),
         _touched(form, source),
-        commits_before(form, prepared),
+        commits_before(form, prepared, flavour=flavour),
     )
 
 
-def commits_before(form: StatementForm, prepared: Source | None = None) -> bool:
+def commits_before(form: StatementForm, prepared: Source | None = None, *, flavour: Flavour) -> bool:
     """Whether a server commits an open transaction before a statement with this row."""
     if form.words == "EXECUTE IMMEDIATE" and prepared is not None:
-        return form_of(prepared).commits
-    return form.commits
+        return form_of(prepared).commits_before(flavour)
+    return form.commits_before(flavour)
 
 
 def _of_prepare(form: StatementForm, text: Source | None) -> StatementFacts:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum, Flag, IntEnum, auto
 from typing import Final
 
+from config.flavour import Flavour
+
 
 class Access(IntEnum):
     """The role that a statement needs; each role includes the ones before it."""
@@ -63,6 +65,9 @@ class Servers(Flag):
     MARIADB = auto()
     MYSQL = auto()
     BOTH = MARIADB | MYSQL
+
+
+_SERVER_OF: Final = {"mariadb": Servers.MARIADB, "mysql": Servers.MYSQL}
 
 
 class Objects(Enum):
@@ -227,7 +232,8 @@ class StatementForm:
         access: The role that it needs at least. Words within it may ask for more.
         servers: The servers that have it.
         objects: The kind of object that it names first.
-        commits: Whether the server commits an open transaction before it.
+        commits: Whether a server commits an open transaction before it.
+        commits_on: The servers that do so.
         opens: Whether it opens a transaction.
         refused_in_xa: Whether a server refuses it between XA START and XA END.
         keeps_warnings: Whether MariaDB keeps the warnings of the statement before.
@@ -255,6 +261,7 @@ class StatementForm:
     servers: Servers = Servers.BOTH
     objects: Objects = Objects.NOTHING
     commits: bool = False
+    commits_on: Servers = Servers.BOTH
     opens: Opens = Opens.ALWAYS
     refused_in_xa: bool = False
     keeps_warnings: Keeps = Keeps.NO
@@ -290,6 +297,10 @@ class StatementForm:
     def verb(self) -> str:
         """The first word."""
         return self.words.partition(" ")[0]
+
+    def commits_before(self, flavour: Flavour) -> bool:
+        """Whether a server of this kind commits an open transaction before the statement."""
+        return self.commits and bool(self.commits_on & _SERVER_OF[flavour.name])
 
     @property
     def label(self) -> str:

@@ -184,13 +184,23 @@ VARIABLES: Final = (
     Form(words="SET CHARSET", **_SET),
     Form(words="SET TRANSACTION", **_SET),
     Form(words="SET STATEMENT", servers=MARIADB, inner=Inner.BEHIND, **_SET),
-    Form(words="SET PASSWORD", of_server=True, **_SET | {"access": Access.ADMIN, "counter": "set_password"}),
+    Form(
+        words="SET PASSWORD",
+        commits=True,
+        of_server=True,
+        **_SET | {"access": Access.ADMIN, "counter": "set_password"},
+    ),
     Form(
         words="SET ROLE",
         of_server=True,
         **_SET | {"counter": "set_role", "session": Session.ROLE},
     ),
-    Form(words="SET DEFAULT ROLE", of_server=True, **_SET | {"counter": "alter_user_default_role"}),
+    Form(
+        words="SET DEFAULT ROLE",
+        commits=True,
+        of_server=True,
+        **_SET | {"counter": "alter_user_default_role"},
+    ),
     Form(
         words="SET RESOURCE GROUP",
         servers=MYSQL,
