@@ -19,7 +19,8 @@ from .route.context import Statement, not_yet
 from .route.reachable import functions
 from .route.rights import EVERY_DATABASE, Rights, readings, rights_of
 from .route.scope import INFORMATION_SCHEMA
-from .text.calls import hidden_call, sequences
+from .text.calls import hidden_call, previous_value, sequences
+from .text.effects import defines_routine
 from .text.prefixes import behind_explain, behind_set_statement, is_explain
 from .text.tokens import HINT, Source
 
@@ -83,6 +84,10 @@ def _overlooked(statement: Statement, plan: Plan) -> Plan | None:
         if hidden:
             reason = "it is the session's, and is known by its own name only"
             return not_yet(hidden, reason, "Write the function's name alone.")
+        asked = "" if defines_routine(source) else previous_value(source)
+        if asked:
+            reason = "a server's connection knows the number, and sessions share connections"
+            return not_yet(asked, reason, "Keep the number that NEXTVAL() gives, or use INSERT … RETURNING.")
         if not _places_sequences(statement, plan):
             reason = "a sequence is on one host, and nothing else in the statement says on which"
             return not_yet("a sequence here", reason, "USE the sequence's database first.")
