@@ -20,7 +20,8 @@ from .route.scope import INFORMATION_SCHEMA
 from .sql.privileges.beyond import EVERY_DATABASE
 from .sql.privileges.reachable import functions
 from .sql.privileges.rights import Rights, readings, rights_of
-from .sql.statements.calls import hidden_call, sequences
+from .sql.statements.calls import hidden_call, previous_value, sequences
+from .sql.statements.effects import defines_routine
 from .sql.statements.inner import behind_explain, behind_set_statement, is_explain
 from .text.tokens import HINT, Source
 
@@ -86,6 +87,10 @@ def _overlooked(statement: Statement, plan: Plan) -> Plan | None:
         if hidden:
             reason = "it is the session's, and is known by its own name only"
             return not_yet(hidden, reason, "Write the function's name alone.")
+        asked = "" if defines_routine(source) else previous_value(source)
+        if asked:
+            reason = "a server's connection knows the number, and sessions share connections"
+            return not_yet(asked, reason, "Keep the number that NEXTVAL() gives, or use INSERT … RETURNING.")
         if not _places_sequences(statement, plan):
             reason = "a sequence is on one host, and nothing else in the statement says on which"
             return not_yet("a sequence here", reason, "USE the sequence's database first.")

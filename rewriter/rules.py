@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from .connection_state import lock_elsewhere
 from .env import Env
 from .plain.nowhere import plan_nowhere
 from .plain.unsharded import About, Place, Text, on_one_host, only_sharded, plan_confined, plan_unsharded
@@ -43,7 +44,11 @@ def _prepared(statement: Statement) -> Plan | None:
     outer = plan_confined(statement)
     if not isinstance(outer, Passthrough | Physical | AnyHost):
         return None
-    found = plan_confined(Statement(inner, names))
+    prepared = Statement(inner, names)
+    found = plan_confined(prepared)
+    locks = prepared.effects is not None and prepared.effects.locks
+    if found is not None and locks and not found.at_lock_host(names.topology):
+        return lock_elsewhere(prepared)
     if found is None:
         verb = source.tokens[0].text
         reason = "the statement in it is on sharded tables"

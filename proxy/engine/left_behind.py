@@ -306,7 +306,7 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
         wanted = list(filter(session.names, wanted))
     if not wanted:
         return
-    parts = []
+    parts: list[bytes] = []
     for name in wanted:
         variable = variable_name(name)
         digits = b"CASE WHEN LENGTH(%s) <= %d THEN HEX(%s) END" % (

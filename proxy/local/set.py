@@ -108,7 +108,7 @@ class _Simple:
             self.next = said if self.next is None else said.over(self.next)
             return True
         if scope is SetScope.USER:
-            if not name.isascii():
+            if not name or not name.isascii():  # @`` is a syntax error
                 return False
             value = self._portable(text) if assignment.constant and text is not None else None
             if value is None or (value.upper() == b"NULL" and self._hides_variables()):

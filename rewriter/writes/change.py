@@ -109,6 +109,8 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     denied = None if may_scatter else _denied(statement, found, scope, refs[0])
     together = splicer.colocated(refs)
     scattered = _scattered(statement, found, routing, together=together)
+    if unrouted and scattered is not None and _assigns(statement):
+        return scattered  # a condition that assigns names no shard
     if unrouted and (denied or scattered):
         return denied or scattered or _denied(statement, found, scope, refs[0])
     template = splicer.edits.template()
@@ -174,10 +176,19 @@ def _scattered(statement: Statement, found: Change, routing: Routing, *, togethe
     if found.block.limit is not None:
         reason = "LIMIT counts the rows of one shard"
         return not_yet(f"{found.verb} with LIMIT", reason, "Name the IDs.")
-    if statement.effects is not None and statement.effects.variables:
+    if _assigns(statement):
+        where, source = found.block.where, statement.source
+        if where is not None and any(source.is_op(at, ":=") for at in range(*where)):
+            reason = "a condition that assigns a user variable names no shard"
+            return not_yet(f"this {found.verb}", reason, "Assign it in SET, or by a SELECT before.")
         reason = "each shard would assign the user variable by itself"
         return not_yet(f"this {found.verb}", reason, "Name one ID.")
     return None
+
+
+def _assigns(statement: Statement) -> bool:
+    """Whether the statement assigns user variables."""
+    return statement.effects is not None and bool(statement.effects.variables)
 
 
 def _denied(statement: Statement, found: Change, scope: Scope, ref: TableRef) -> Reject:

@@ -76,6 +76,22 @@ def sequences(source: Source) -> list[int]:
     ]
 
 
+def previous_value(source: Source) -> str:
+    """The call that asks for the number which the connection has taken last of a sequence: LASTVAL(…) or
+    PREVIOUS VALUE FOR …; "" for none. (Oracle's dialect, which has CURRVAL, is refused.)
+    """
+    for at in range(len(source.tokens)):
+        if source.is_word(at, "LASTVAL") and source.is_op(at + 1, "(") and not source.is_op(at - 1, "."):
+            return "LASTVAL()"
+        if (
+            source.is_word(at, "PREVIOUS")
+            and source.is_word(at + 1, "VALUE")
+            and source.is_word(at + 2, "FOR")
+        ):
+            return "PREVIOUS VALUE FOR"
+    return ""
+
+
 def hidden_call(source: Source) -> str:
     """A function of the session's that is called by a schema's name, which would hide it; "" for none."""
     for at, token in enumerate(source.tokens):
