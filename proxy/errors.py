@@ -262,7 +262,7 @@ _KINDS = (
     ErrorKind(
         "shard_missing", 1105, "HY000",
         "{named} is of shard {shard} of keyspace '{keyspace}', which the topology has in no range: its row cannot be found.",
-        "Look at the ID with `shardgate id`. If the shard has existed, put its range back: `shardgate topology history` lists the versions; `shardgate topology rollback` publishes one of them. If not, no proxy has made this ID.",
+        "If the shard has existed, put its range back (`shardgate topology history` and `rollback`). `shardgate id` decodes an ID.",
     ),
     ErrorKind(
         "no_sequence", 1105, "HY000", "No ID could be made for {table} on shard {shard}: {host} says: {reason}.",
