@@ -163,6 +163,7 @@ class Sharded(Plan):
         try:
             placed = self.routing.place(values, keyspace)
             found = self.routing.shards(placed, values, keyspace)
+            self.routing.refuse_missing(placed, values, keyspace)
         except NotPlain:
             if self.fallback is None:
                 raise BindError("internal", reason="a value is no plain constant") from None
