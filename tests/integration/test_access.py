@@ -444,6 +444,23 @@ def test_routines_under_an_account_of_ones_own(own: MakeOwn, proxy: OwnProxy) ->
     assert raw.ask("SELECT peek(1)").code == 1142
 
 
+def test_texts_under_an_account_of_ones_own(own: MakeOwn, proxy: OwnProxy, flavour: str) -> None:
+    """The servers hold it to its databases, whatever a text or a body says."""
+    started = own({"users": USERS})
+    raw = client(started, "admin-legacy")
+    assert (
+        raw.ask("SET @own = 'SELECT COUNT(*) FROM customers', @other = 'SELECT v FROM secret.t'").kind == "ok"
+    )
+    assert raw.ask("PREPARE s FROM @own").kind == "ok"
+    assert raw.ask("EXECUTE s").kind == "rows"
+    refused = ["PREPARE s FROM @other", "CALL secret.p()", "SET GLOBAL max_connections = 10", "FLUSH TABLES"]
+    if flavour == "mariadb":
+        refused += ["EXECUTE IMMEDIATE @other", "BEGIN NOT ATOMIC SELECT v FROM secret.t; END"]
+        refused += ["EXECUTE IMMEDIATE CONCAT('US', 'E secret')", "BEGIN NOT ATOMIC KILL 999999; END"]
+    found = [(sql, code_of(raw, sql)) for sql in refused]
+    assert [one for one in found if one[1] not in DENIED | {1094, 1095, 1295}] == []
+
+
 def test_a_function_that_nobody_has(own: MakeOwn, flavour: str) -> None:
     """Also on connections that no session has chosen a database for; there only admins may ask MySQL."""
     started = own({"users": USERS})
