@@ -58,6 +58,7 @@ _PORTABLE = re.compile(
     rb"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)|NULL|TRUE|FALSE|(?P<text>'(?:[^'\\\x00\x80-\xff]|'')*')",
     re.IGNORECASE,
 )
+_SMALL = re.compile(rb"[-+]?[0-9]{1,18}")
 #: User variables' values as a session keeps them.
 _KEPT = re.compile(rb"(?:_\w+ ?)?(?:(?P<text>'[^'\\]*'|[0-9]+)|x'(?P<digits>[0-9A-Fa-f]*)')(?: COLLATE \w+)?")
 #: Connection character sets in which a text's bytes are not those of the statement.
@@ -144,6 +145,8 @@ class _Simple:
     def _null(self, name: str) -> bytes | None:
         """NULL for a user variable, of the type that it has; None when a server must say which that is."""
         before = self.settings.get(name) or self.client.session.settings.get(name) or b"NULL"
+        if _SMALL.fullmatch(before):
+            before = TYPED_NULL + b"SIGNED)"
         typed = before != b"NULL" and not before.startswith(TYPED_NULL)
         return None if typed or self._hides_variables() else before
 
