@@ -452,6 +452,8 @@ def _write_alone(
 
 def _views(client: Exchange, plan: SystemViews, literals: Values) -> None:
     values = values_of(client.session, plan, literals)
+    if plan.writes:
+        admit_host(client, plan, plan.host(client.snapshot.topology))
     work = TaskWork(client)
     work.start(run_views(client, work, plan, literals, values))
 

@@ -72,7 +72,7 @@ def _of_who_asks(statement: Statement, plan: Plan) -> Rights:
             bare = rows and not source.is_op(at + 1, ".", "(") and not source.is_op(at - 1, ".")
             if not source.is_name(at) or not (named or bare) or token.name.upper() not in VIEWS:
                 continue
-            access = Access.ADMIN if token.name.upper() == "PROCESSLIST" else Access.NONE
+            access = Access.ADMIN if VIEWS[token.name.upper()].of_users else Access.NONE
             found |= Rights(access, (EVERY_DATABASE,))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
@@ -297,10 +298,12 @@ def _some_database(names: Names) -> str:
 def _elsewhere(statement: Statement) -> Plan | None:
     """The plan of a statement all of whose qualified names are in one database that is not sharded."""
     source, names, form = statement.source, statement.names, statement.form
+    ctes = _of_with(statement)
     names_objects = form.defines or form.kind is Kind.MAINTENANCE or State.TABLES in form.leaves
-    if names_objects and _names_here(source):
+    if names_objects and _names_here(source, ctes):
         return None  # what is not qualified is in the current database
     found: dict[str, None] = {}
+    databases = reached(source)
     for at in range(1, len(source.tokens)):
         if not source.is_name(at):
             continue
@@ -309,7 +312,8 @@ def _elsewhere(statement: Statement) -> Plan | None:
         qualifies = source.is_op(at + 1, ".") and not source.is_op(at - 1, ".")
         if qualifies or source.is_word(at - 1, "FROM", "IN"):
             name = source.tokens[at].name
-            if name in names.schema.databases or names.physical(name) is not None or qualifies:
+            known = name in names.schema.databases or names.physical(name) is not None
+            if known or (qualifies and name in databases):
                 found[name] = None
     if len(found) != 1:
         return None
@@ -317,7 +321,7 @@ def _elsewhere(statement: Statement) -> Plan | None:
     logical = names.schema.databases.get(database)
     if logical is not None and logical.keyspace is None:
         return None
-    bare = _beside(statement)
+    bare = _beside(statement, ctes)
     if bare and names.env.database is None:
         return Reject(error="no_database", arguments={})
     if bare:
@@ -333,7 +337,41 @@ def _elsewhere(statement: Statement) -> Plan | None:
     return Text(statement).plan(Place((target.keyspace,)), about)
 
 
-def _beside(statement: Statement) -> str:
+def _of_with(statement: Statement) -> frozenset[int]:
+    """The places in a definition's query where a name stands for a query of WITH, as far as it can be read.
+    Elsewhere the same name is a table's.
+    """
+    source = statement.source
+    starts = (
+        at for at in range(len(source.tokens)) if source.is_word(at, "SELECT") or _opens_ctes(source, at)
+    )
+    first = next(starts, -1) if source.is_word(0, "CREATE", "ALTER") else -1
+    if first < 0 or not any(_opens_ctes(source, at) for at in range(first, len(source.tokens))):
+        return frozenset()
+    while source.is_op(first - 1, "("):
+        first -= 1
+    parser, scope = Parser(source), Scope(source)
+    parser.at = first
+    try:
+        query = parser.query(None)
+        scope.add_query(statement.names, query)
+    except (Refuse, Unreadable):
+        return frozenset()
+    whole = parser.at == parser.end or source.is_word(parser.at, "WITH")  # CHECK OPTION
+    inner = (ref.span.first for ref, target in scope.targets.items() if target.form == "inner")
+    return frozenset(inner) if whole else frozenset()
+
+
+def _opens_ctes(source: Source, at: int) -> bool:
+    """Whether WITH at `at` gives names to queries."""
+    if not source.is_word(at, "WITH"):
+        return False
+    name = at + 2 if source.is_word(at + 1, "RECURSIVE") else at + 1
+    end = source.closing[name + 1] + 1 if source.is_op(name + 1, "(") else name + 1
+    return source.is_name(name) and source.is_word(end, "AS") and source.is_op(end + 1, "(")
+
+
+def _beside(statement: Statement, ctes: Container[int]) -> str:
     """The first name of a table that has no database before it, where another has; "" for none. Which one a
     server takes it for hangs on the connection. The body of a routine is the routine's database's.
     """
@@ -353,7 +391,8 @@ def _beside(statement: Statement) -> str:
             if not depth and source.is_op(at, ","):
                 places.append(at + 1)
     for at in sorted(places):
-        if source.is_name(at) and not source.is_op(at + 1, ".", "("):
+        named = source.is_name(at) and not source.is_op(at + 1, ".", "(") and not _opens_ctes(source, at)
+        if named and at not in ctes:
             return source.at(at).name
     return ""
 
@@ -367,7 +406,7 @@ _ROUTINES: Final = ("TRIGGER", "PROCEDURE", "FUNCTION", "EVENT")
 _OBJECTS: Final = ("TABLE", "TABLES", "VIEW", "SEQUENCE", *_ROUTINES)
 
 
-def _names_here(source: Source) -> bool:
+def _names_here(source: Source, ctes: Container[int]) -> bool:
     """Whether a definition names a table, view or routine without its database. The body of a routine is not
     looked into: its names are of the routine's own database.
     """
@@ -379,7 +418,7 @@ def _names_here(source: Source) -> bool:
             place = at + 1
             while source.is_word(place, "IF", "NOT", "EXISTS", "ONLY", "TABLE"):
                 place += 1
-            plain = source.is_name(place) and not source.is_op(place + 1, ".", "(")
+            plain = source.is_name(place) and not source.is_op(place + 1, ".", "(") and place not in ctes
             if source.is_word(at, "TO"):  # CONVERT TO CHARACTER SET, RENAME COLUMN a TO b
                 plain &= not (
                     source.is_word(place, "CHARACTER") or source.is_word(at - 2, "COLUMN", "INDEX", "KEY")

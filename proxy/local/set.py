@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.backends.settings import RESULTS, TRACK, TRACKING, variable_name
+from proxy.backends.settings import RESULTS, TRACK, TRACKING, TYPED_NULL, variable_name
 from proxy.catalog.facts import ask_defaults
 from proxy.engine.lease import borrowed
 from proxy.engine.left_behind import ask_left_behind, effects_on, pin, read_variables
@@ -58,6 +58,7 @@ _PORTABLE = re.compile(
     rb"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)|NULL|TRUE|FALSE|(?P<text>'(?:[^'\\\x00\x80-\xff]|'')*')",
     re.IGNORECASE,
 )
+_SMALL = re.compile(rb"[-+]?[0-9]{1,18}")
 #: User variables' values as a session keeps them.
 _KEPT = re.compile(rb"(?:_\w+ ?)?(?:(?P<text>'[^'\\]*'|[0-9]+)|x'(?P<digits>[0-9A-Fa-f]*)')(?: COLLATE \w+)?")
 #: Connection character sets in which a text's bytes are not those of the statement.
@@ -111,7 +112,9 @@ class _Simple:
             if not name or not name.isascii():  # @`` is a syntax error
                 return False
             value = self._portable(text) if assignment.constant and text is not None else None
-            if value is None or (value.upper() == b"NULL" and self._hides_variables()):
+            if value is not None and value.upper() == b"NULL":
+                value = self._null(f"@{name}")
+            if value is None:
                 return False
             self.settings[f"@{name}"] = value
             return True
@@ -138,6 +141,14 @@ class _Simple:
             return text
         digits = found["digits"]
         return found["text"] if digits is None else bytes.fromhex(digits.decode())
+
+    def _null(self, name: str) -> bytes | None:
+        """NULL for a user variable, of the type that it has; None when a server must say which that is."""
+        before = self.settings.get(name) or self.client.session.settings.get(name) or b"NULL"
+        if _SMALL.fullmatch(before):
+            before = TYPED_NULL + b"SIGNED)"
+        typed = before != b"NULL" and not before.startswith(TYPED_NULL)
+        return None if typed or self._hides_variables() else before
 
     def _hides_variables(self) -> bool:
         """Whether a routine may have left variables that only the connection has."""

@@ -26,6 +26,7 @@ from rewriter.plans.builtins import (
     ShowProxySessions,
     ShowProxyStatus,
     ShowProxyTransactions,
+    ShowRoutines,
     ShowShards,
     ShowStatus,
     ShowTables,
@@ -151,9 +152,13 @@ def show(statement: Statement) -> Plan | None:
         return reader.finished(ShowStatus(text=text))
     scope = 2 if statement.source.is_word(1, "SESSION", "LOCAL", "GLOBAL") else 1
     if statement.source.is_word(scope, "VARIABLES"):
-        home = plan_confined(statement) or Text(statement).plan(Place(), About())
-        facts = facts_of(statement.source, flavour=statement.names.env.flavour)
-        return ShowVariables(home=replace(home, facts=facts))
+        return ShowVariables(home=_as_for_a_server(statement))
+    for what in _OF_ROUTINES:
+        if words.take(*what.split(), "STATUS"):
+            like = reader.token() if words.take("LIKE") else None  # alone: it goes into another text
+            where = None if like is not None else reader.like_where()[1]
+            home = _as_for_a_server(statement)
+            return reader.finished(ShowRoutines(what=what, like=like, where=where, home=home))
     diagnostics = _diagnostics(reader)
     if diagnostics is not None:
         return diagnostics
@@ -171,6 +176,15 @@ def show(statement: Statement) -> Plan | None:
     if words.take("COLUMNS") or words.take("FIELDS"):
         return _columns(reader, full=full, extended=extended)
     return None if full else _others(reader, extended=extended)
+
+
+_OF_ROUTINES: Final = ("PROCEDURE", "FUNCTION", "PACKAGE BODY", "PACKAGE", "LIBRARY")
+
+
+def _as_for_a_server(statement: Statement) -> Plan:
+    """The plan of a SHOW that a server answers."""
+    home = plan_confined(statement) or Text(statement).plan(Place(), About())
+    return replace(home, facts=facts_of(statement.source, flavour=statement.names.env.flavour))
 
 
 def _grants(reader: _Show) -> Plan:

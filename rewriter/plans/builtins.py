@@ -314,6 +314,17 @@ class ShowVariables(Show):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class ShowRoutines(Listing):
+    """SHOW PROCEDURE STATUS and its kin; `what`: the words between SHOW and STATUS. `home`: the plan of the
+    same text as for a server.
+    """
+
+    title: ClassVar[str] = "show routines"
+    what: str
+    home: Plan
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ShowDiagnostics(Show):
     """What the statement before has left. `count`: only how many rows there are. `offset`, `limit`: of
     LIMIT.

@@ -165,7 +165,7 @@ def rights_of(statement: Statement) -> Rights:
             else:
                 found |= _of_source(inner, names) | _run_by_server(inner, names)
     if source.is_word(0, "SHOW"):
-        found = found._replace(databases=(*found.databases, *_all_shown(statement)))
+        found = found._replace(databases=(*found.databases, *_all_shown(source)))
     return found
 
 
@@ -179,7 +179,9 @@ def _of_source(source: Source, names: Names) -> Rights:
     within = Rights(Access.NONE)
     if form_of(source).words == "SET STATEMENT":
         behind = behind_set_statement(source)
-        within = _of_source(tail(source, behind), names) if behind < len(source.tokens) else within
+        if behind < len(source.tokens):
+            inner = tail(source, behind)
+            within = _of_source(inner, names) | _run_by_server(inner, names)
     told, called = _told(source, first), _calls(source, names)
     found = within | Rights(max(access, told), *_named(source, names, first))
     if called.access > found.access or called.unseen:
@@ -240,35 +242,17 @@ def _set_statement(source: Source, first: int) -> tuple[Access, int]:
     return max(access, needed), innermost
 
 
-def _all_shown(statement: Statement) -> tuple[str, ...]:
-    """EVERY_DATABASE for SHOW of what is in all of them, unless it says of which it is."""
-    source = statement.source
-    if source.is_word(1, "OPEN") and not source.is_word(3, "FROM", "IN"):
-        return (EVERY_DATABASE,)
-    if not source.is_word(1, *_ROUTINES):
-        return ()
-    at = 4 if source.is_word(2, "BODY") else 3
-    literal = source.at(at + 3)
-    if not (
-        source.is_word(at, "WHERE")
-        and source.at(at + 1).name.lower() == "db"
-        and source.is_op(at + 2, "=")
-        and literal.kind == STRING
-        and literal.literal >= 0
-        and at + 4 == len(source.tokens)
-    ):
-        return (EVERY_DATABASE,)
-    statement.guards.add(literal.literal)
-    try:
-        text = unquote(source.literals[literal.literal], not statement.names.env.no_backslash_escapes)
-    except NotPlain:
-        return (EVERY_DATABASE,)
-    return (text.decode("utf-8", "surrogateescape"),)
+def _all_shown(source: Source) -> tuple[str, ...]:
+    """EVERY_DATABASE for SHOW of what is open in all of them, unless it says of which it is. Of other things
+    the proxy chooses the rows by who asks.
+    """
+    everywhere = source.is_word(1, "OPEN") and not source.is_word(3, "FROM", "IN")
+    return (EVERY_DATABASE,) if everywhere else ()
 
 
 def _run_by_server(source: Source, names: Names) -> Rights:
-    """What a prepared text needs beside its tables: a server runs it as the account of the connection, SHOW,
-    USE, SET and KILL, too, which the proxy would carry out by itself.
+    """What a text needs beside its tables where a server runs it as the account of the connection, SHOW, USE,
+    SET and KILL, too, which the proxy would carry out by itself: prepared, or behind SET STATEMENT.
     """
     database = named_as_database(source)
     if database.lower() == INFORMATION_SCHEMA:
