@@ -51,6 +51,11 @@ class ReadThenWrite(Plan):
     on_duplicate: bool = False
     assigns_id: bool = False
 
+    @property
+    def changes(self) -> bool:
+        """Whether it is an UPDATE or DELETE."""
+        return isinstance(self.writes, ChangeRows | SeveralChanges)
+
     def example(self, values: Values) -> list[bytes]:
         """The statements for a row that stands for all."""
         row = _Anything()
