@@ -117,11 +117,13 @@ class _Show:
         return name
 
     def table(self) -> tuple[str, str]:
-        """table, database.table, or table FROM database: database and table."""
+        """table or database.table, and FROM database, which counts if both are given: database and table."""
         first = self.words.name()
-        if self.words.op("."):
-            return first, self.words.name()
-        return self.database(), first
+        if not self.words.op("."):
+            return self.database(), first
+        table = self.words.name()
+        said = self.words.source.is_word(self.words.at, "FROM", "IN")
+        return self.database() if said else first, table
 
     def check(self, database: str, table: str) -> None:
         """Raises Refuse when there is no such table."""

@@ -70,7 +70,8 @@ def _or_found(statement: Statement, found: Change, scope: Scope, plan: Plan) -> 
     may_scatter = statement.names.env.scatter_writes or take_hints(source, Edits(source)).scatter
     try:
         if isinstance(plan, Reject) and plan.error in ("not_supported_yet", "scatter_denied"):
-            return plan_found(statement, found, scope, may_scatter=may_scatter) or plan
+            first = plan_found(statement, found, scope, may_scatter=may_scatter)
+            return first or _unless_scattered(statement, found, scope, plan, may_scatter=may_scatter)
         if isinstance(plan, ShardWrite) and plan.scattered is not None:
             return replace(plan, found=plan_found(statement, found, scope, may_scatter=True))
     except Refuse as refusal:
@@ -78,6 +79,18 @@ def _or_found(statement: Statement, found: Change, scope: Scope, plan: Plan) -> 
             return refused(refusal)
         return replace(plan, scattered=refused(refusal)) if isinstance(plan, ShardWrite) else plan
     return plan
+
+
+def _unless_scattered(
+    statement: Statement, found: Change, scope: Scope, plan: Reject, *, may_scatter: bool
+) -> Reject:
+    """`plan`; or that the statement names no ID, where it could run if it said that it may scatter."""
+    if may_scatter or plan.error != "not_supported_yet":
+        return plan
+    if plan_found(statement, found, scope, may_scatter=True) is None:
+        return plan
+    sharded = [target.ref for target in targets_of(found, scope) if target.ref in scope.sharded()]
+    return _denied(statement, found, scope, sharded[0]) if sharded else plan
 
 
 def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:

@@ -248,14 +248,11 @@ def _assigned(source: Source, form: StatementForm) -> tuple[str, ...]:
     return tuple(found)
 
 
-def assigns_insert_id(source: Source) -> bool:
-    """Whether LAST_INSERT_ID(value) stands in a statement."""
+def assigns_insert_id(source: Source, first: int = 0, end: int | None = None) -> bool:
+    """Whether LAST_INSERT_ID(value) stands in a statement, or from one of its tokens to before another."""
     return any(
-        token.kind == WORD
-        and token.text == "LAST_INSERT_ID"
-        and source.is_op(at + 1, "(")
-        and not source.is_op(at + 2, ")")
-        for at, token in enumerate(source.tokens)
+        source.is_word(at, "LAST_INSERT_ID") and source.is_op(at + 1, "(") and not source.is_op(at + 2, ")")
+        for at in range(first, len(source.tokens) if end is None else end)
     )
 
 
