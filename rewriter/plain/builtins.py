@@ -30,7 +30,7 @@ from rewriter.text.edits import Edits
 from rewriter.text.effects import effects_of
 from rewriter.text.prefixes import behind_set_statement
 from rewriter.text.statement import PRIVILEGED, access_of
-from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable
+from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable, quote_name
 
 from .nowhere import plan_nowhere
 from .unsharded import About, plan_confined
@@ -342,13 +342,10 @@ def _names(words: Words, texts: Texts, end: int) -> Assignment | None:
     if not names and not words.take("CHARACTER", "SET") and not words.take("CHARSET"):
         return None
     scope = SetScope.NAMES if names else SetScope.CHARSET
-    if words.take("DEFAULT"):
-        if words.at != end:
-            raise Unreadable("expected the end")
-        return Assignment(scope=scope, name=scope, value=None, constant=bool(names))
-    charset = _charset(texts, words.at)
-    collate = None
-    words.at += 1
+    charset = collate = None
+    if not words.take("DEFAULT"):
+        charset = _charset(texts, words.at)
+        words.at += 1
     if names and words.take("COLLATE"):
         collate = _charset(texts, words.at)
         words.at += 1
@@ -364,6 +361,8 @@ def _charset(texts: Texts, at: int) -> Template:
         raise Unreadable("expected a name")
     if token.kind == STRING:
         return texts.template(at, at + 1)
+    if token.kind == NAME:  # `default` is no keyword
+        return Template((quote_name(token.name),))
     return Template((token.name.encode("utf-8", "surrogateescape"),))
 
 

@@ -11,6 +11,7 @@ from rewriter.text.effects import Effects, effects_of
 from rewriter.text.routines import Body, Left, Routines, names_in
 from rewriter.text.tokens import Source, read
 
+
 def source_of(sql: str) -> Source:
     return read(sql.encode(), lift(sql.encode())[1], Env(flavour=MARIADB))
 
