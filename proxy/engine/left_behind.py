@@ -244,11 +244,11 @@ async def _read_all(client: Exchange, conn: BackendConnection, effects: Effects,
     something of the session was, so it keeps the connection, unless it is known what.
     """
     session, plan = client.session, client.plan
-    names = frozenset[str]() if plan is None else plan.names
+    words = frozenset[str]() if plan is None else plan.names
     names_sql = _NAMES[session.env.flavour.name]
     reply = await Collector().query(conn, names_sql)
     known = client.services.routines.bodies.get(conn.host)
-    left = known.called(effects.procedure, names) if known is not None and effects.procedure else None
+    left = known.called(effects.procedure, words) if known is not None and effects.procedure else None
     if left is not None and left.pins:
         pin(session, conn, Effects(pins=tuple(left.pins)), ())
     elif changed and (left is None or not left.variables):

@@ -32,7 +32,7 @@ from rewriter.sql.privileges.variables import PRIVILEGED
 from rewriter.sql.statements.inner import behind_set_statement
 from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits
-from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable
+from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable, quote_name
 
 from .nowhere import plan_nowhere
 from .unsharded import About, plan_confined
@@ -343,13 +343,10 @@ def _names(words: Words, texts: Texts, end: int) -> Assignment | None:
     if not names and not words.take("CHARACTER", "SET") and not words.take("CHARSET"):
         return None
     scope = SetScope.NAMES if names else SetScope.CHARSET
-    if words.take("DEFAULT"):
-        if words.at != end:
-            raise Unreadable("expected the end")
-        return Assignment(scope=scope, name=scope, value=None, constant=bool(names))
-    charset = _charset(texts, words.at)
-    collate = None
-    words.at += 1
+    charset = collate = None
+    if not words.take("DEFAULT"):
+        charset = _charset(texts, words.at)
+        words.at += 1
     if names and words.take("COLLATE"):
         collate = _charset(texts, words.at)
         words.at += 1
@@ -365,6 +362,8 @@ def _charset(texts: Texts, at: int) -> Template:
         raise Unreadable("expected a name")
     if token.kind == STRING:
         return texts.template(at, at + 1)
+    if token.kind == NAME:  # `default` is no keyword
+        return Template((quote_name(token.name),))
     return Template((token.name.encode("utf-8", "surrogateescape"),))
 
 

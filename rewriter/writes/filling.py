@@ -12,7 +12,7 @@ from rewriter.plans.read_write import FillIn, ReadThenWrite
 from rewriter.route.context import Statement
 from rewriter.route.scope import Scope, Unsupported, chains_within
 from rewriter.splice import Part, Template
-from rewriter.text.effects import assigns_insert_id
+from rewriter.sql.statements.effects import assigns_insert_id
 from rewriter.text.facts import Query, Span
 from rewriter.text.parse_write import Insertion
 

@@ -29,6 +29,7 @@ SETUP = (
     "CREATE PROCEDURE scripts_c.drops_and_breaks()"
     " BEGIN DROP DATABASE scripts_b; SIGNAL SQLSTATE '45000'; END",
     "CREATE PROCEDURE hides() BEGIN SET session_track_system_variables = ''; SET time_zone = '+02:00'; END",
+    "CREATE PROCEDURE assigns() SET @q = 11",
     "CREATE VIEW v AS SELECT f() AS a",
     "CREATE TABLE fired (a INT)",
     "CREATE TRIGGER fires BEFORE INSERT ON fired FOR EACH ROW SET @q = 9",
@@ -185,6 +186,7 @@ def test_clients_with_session_tracking_are_told_of_changes_by_code(
         *("SET SESSION session_track_state_change = ON", "SET session_track_transaction_info = 'STATE'"),
         *("/* app */ CREATE TEMPORARY TABLE t1 (a INT)", "-- app\nBEGIN"),
         *("/* app */ INSERT INTO t VALUES (1)", "ROLLBACK", "/* app */ DROP TEMPORARY TABLE t1", "DO f()"),
+        "CALL assigns()",
     ]
     script += ["EXECUTE IMMEDIATE 'USE scripts_b'"] if flavour == "mariadb" else []
     found = []
