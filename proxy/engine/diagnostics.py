@@ -14,6 +14,7 @@ from proxy.engine.naming import logical_rows
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Diagnostics
 from proxy.session.reading import READING
+from proxy.wire.charsets import values_codec
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from rewriter.plans import Values
@@ -92,9 +93,10 @@ async def drain_diagnostics(
 async def fetch_warnings(conn: BackendConnection, total: int = 0) -> Diagnostics:
     """SHOW WARNINGS of the statement that `conn` ran last. `total`: how many its reply said there are."""
     reply = await Collector().run(conn, _SHOW_WARNINGS)
+    codec = values_codec(conn.settings.get("character_set_results"))
     found = Diagnostics()
     found.total = total
     for level, code, message in reply.values():
-        text = (message or b"").decode("utf-8", "replace")
+        text = (message or b"").decode(codec, "replace")
         found.append(Diagnostic((level or b"").decode(), int(code or 0), text))
     return found

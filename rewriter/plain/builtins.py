@@ -31,6 +31,7 @@ from rewriter.text.effects import effects_of
 from rewriter.text.prefixes import behind_set_statement
 from rewriter.text.statement import PRIVILEGED, access_of
 from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable
+from rewriter.text.written import encoded
 
 from .nowhere import plan_nowhere
 from .unsharded import About, plan_confined
@@ -364,7 +365,7 @@ def _charset(texts: Texts, at: int) -> Template:
         raise Unreadable("expected a name")
     if token.kind == STRING:
         return texts.template(at, at + 1)
-    return Template((token.name.encode("utf-8", "surrogateescape"),))
+    return Template((encoded(token.name),))
 
 
 def _assignment(words: Words, texts: Texts, end: int, sticky: SetScope) -> tuple[Assignment, SetScope]:
