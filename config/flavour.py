@@ -65,8 +65,8 @@ class Flavour:
     constants_need_collation: bool
     """Constants beside columns of information_schema must be given its collation."""
     widens_numbers: bool
-    """In results of ucs2, utf16 and utf32 all numbers and times of text rows are in that character set, not
-    only decimal numbers that are computed."""
+    """In results of ucs2, utf16 and utf32 all numbers and times of text rows are in it, not only decimal
+    numbers that are computed."""
 
     unknown_stars_are_qualified: bool
     """The error of `t.*` for an unknown `t` names the current database."""

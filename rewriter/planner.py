@@ -46,6 +46,7 @@ from .text.names import with_plain_names
 from .text.opening import opened
 from .text.split import has_many_statements, only_first
 from .text.tokens import Source, Unreadable, read
+from .text.written import writing
 from .writes.change import change
 from .writes.insert import insert
 from .writes.reorder import reorder
@@ -421,9 +422,13 @@ class Rewriter:
         """Plan a statement that is plain (`not_plain`), without the cache. For any thread; `keep` the result
         then.
         """
+        with writing(env):
+            return self._make(lifted, env)
+
+    def _make(self, lifted: Lifted, env: Env) -> Made:
         sql, fingerprint, literals, folded = lifted
         if folded is not None:
-            one = self.make(Lifted(folded.sql, folded.fingerprint, folded.literals), env)
+            one = self._make(Lifted(folded.sql, folded.fingerprint, folded.literals), env)
             if one.guards == set() and _folds(one.plan, folded):
                 return Made(_unfold(one.plan, folded), literals, set(), one.plan)
         many = has_many_statements(sql, env)

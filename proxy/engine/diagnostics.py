@@ -14,6 +14,7 @@ from proxy.engine.left_behind import ask_after_code, ask_after_routine, ask_left
 from proxy.engine.naming import logical_rows
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Diagnostics
+from proxy.wire.charsets import values_codec
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from rewriter.plans import Values
@@ -90,14 +91,17 @@ async def drain_diagnostics(
 async def fetch_warnings(conn: BackendConnection, total: int = 0) -> Diagnostics:
     """SHOW WARNINGS of the statement that `conn` ran last. `total`: how many its reply said there are."""
     reply = await Collector().run(conn, SHOW_WARNINGS)
-    return diagnostics_of(reply.values(), total)
+    codec = values_codec(conn.settings.get("character_set_results"))
+    return diagnostics_of(reply.values(), total, codec)
 
 
-def diagnostics_of(rows: Iterable[Sequence[bytes | None]], total: int) -> Diagnostics:
-    """The rows of SHOW WARNINGS behind a statement whose reply said that there are `total`."""
+def diagnostics_of(rows: Iterable[Sequence[bytes | None]], total: int, codec: str = "utf-8") -> Diagnostics:
+    """The rows of SHOW WARNINGS behind a statement whose reply said that there are `total`. `codec`: the one
+    of their texts.
+    """
     found = Diagnostics()
     found.total = total
     for level, code, message in rows:
-        text = (message or b"").decode("utf-8", "replace")
+        text = (message or b"").decode(codec, "replace")
         found.append(Diagnostic((level or b"").decode(), int(code or 0), text))
     return found

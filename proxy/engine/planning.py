@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from proxy.errors import ProxyError
@@ -26,7 +27,8 @@ from rewriter.plans import (
     Reject,
     Values,
 )
-from rewriter.plans.builtins import Empty, SetVariables
+from rewriter.plans.builtins import Builtin
+from rewriter.splice import Template
 from rewriter.text.masks import ESCAPE, can_mask, mask, unmask
 from rewriter.text.split import first_of
 
@@ -144,9 +146,22 @@ async def plan_masked_off_loop(client: Exchange, sql: bytes, env: Env) -> Planne
 def _unmasked(plan: Plan, literals: Values, in_literals: bool, env: Env) -> tuple[Plan, Values]:
     if isinstance(plan, _WHOLE):
         return plan, literals
-    if isinstance(plan, SetVariables | Empty) and in_literals:
+    if isinstance(plan, Builtin) and (in_literals or not _has_masked(plan)):
         return plan, tuple(unmask(literal) for literal in literals)
     raise ProxyError("charset_refused", charset=env.charset)
+
+
+def _has_masked(value: object) -> bool:
+    """Whether masked characters are in a text that a plan, or a part of it, hands on. Names are Unicode."""
+    if isinstance(value, bytes):
+        return ESCAPE in value
+    if isinstance(value, Template):
+        return any(map(_has_masked, value.parts))
+    if isinstance(value, tuple):
+        return any(map(_has_masked, value))
+    if is_dataclass(value):
+        return any(_has_masked(getattr(value, one.name)) for one in fields(value))
+    return False
 
 
 def masked(text: bytes, env: Env) -> bytes:

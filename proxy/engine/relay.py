@@ -13,8 +13,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from proxy.backends.collect import Collector
 from proxy.backends.connection import Answer, BackendConnection
+from proxy.backends.own import change_database
 from proxy.backends.waiting import Waiter
 from proxy.engine import lease
 from proxy.engine.column_metadata import place_of
@@ -33,7 +33,7 @@ from proxy.load import Load
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.column_metadata import Header, Placing
 from proxy.wire.constants import Status
-from proxy.wire.packets import Err, err_packet, frame, query_packet
+from proxy.wire.packets import Err, err_packet, query_packet
 from proxy.wire.replies import DONE
 from rewriter.plans import Values
 from rewriter.route.column_metadata import ColumnMetadata
@@ -335,18 +335,17 @@ class Relay:
         """
         client = self.client
         try:
-            reply = await Collector().run(conn, frame(b"\x02" + database.encode()))
+            refused = await change_database(conn, database)
         except ProxyError as error:
             self.task = None
             self.reply_lost(conn, error, True)
             return
         self.task = None
-        if reply.err is not None:
+        if refused is not None:
             self.conn = None
             lease.give_back(client, conn)
-            client.fail(reply.err)
+            client.fail(refused)
             return
-        conn.database = database
         self.send(conn)
 
     # -- Receiver
@@ -488,7 +487,7 @@ class Relay:
                 self.send(conn)
                 return
             self.loads.failed(scanned.err.code)
-            session.note_error(scanned.err.code, scanned.err.text())
+            session.note_error(scanned.err.code, scanned.err.text(session.results_codec))
             if scanned.err.code in NOTED:
                 note_error(client, conn.host, scanned.err)
             if not self.plain or needs_draining(session):

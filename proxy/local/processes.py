@@ -161,7 +161,8 @@ def grants(client: Exchange, plan: ShowGrants, values: Values) -> None:
         return
     if user is None or (user.name != me.name and not me.sees_others):
         raise ProxyError("no_grant", user=str(plan.user))
-    rows = [encode_row([line]) for line in _grants(user)]
+    codec = client.session.results_codec
+    rows = [encode_row([line.encode(codec, "replace")]) for line in _grants(user)]
     number = client.services.collations.of_results(client.session.settings)
     column = replace(text_column(f"Grants for {user.name}@%"), collation=number)
     write_result(client, [column.encode()], rows, counts=False)

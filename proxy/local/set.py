@@ -451,7 +451,11 @@ def _check(session: Session, assignment: Assignment, values: Values) -> None:
     if scope in FOR_ALL and name in OWN:
         raise ProxyError("session_variable", variable=name)
     if scope is SetScope.USER and not session.names(name):  # names outside ASCII are such in UTF-8 only
-        raise ProxyError("variable_name", name=ascii(name)[1:-1], charset=session.env.charset)
+        raise ProxyError(
+            "variable_name",
+            name=name if name.isprintable() else ascii(name)[1:-1],
+            charset=session.env.charset,
+        )
     if scope is SetScope.SESSION or scope in FOR_ALL:
         check_setting(name, assignment.value.render(values) if assignment.value is not None else None)
 

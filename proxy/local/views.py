@@ -26,9 +26,10 @@ from rewriter.plain.views import VIEWS, Shown, introducer, shown_sql, view_sql
 from rewriter.plans import SystemViews, Values
 from rewriter.plans.gather import SCRATCH
 from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
+from rewriter.text.masks import unmask
 
 from .processes import privilege_constants, process_constants
-from .rows import constant
+from .rows import AS_WRITTEN, constant
 
 if TYPE_CHECKING:
     from config.topology import Topology
@@ -47,10 +48,12 @@ async def run_views(
     host = plan.host(client.snapshot.topology)
     named = {name.decode() for value in values for name in _NAME.findall(value)}
     shown = shown_databases(client, (await list_databases(client)).values(), host, named)
-    async with borrowed(client, host, all_rows=True) as conn:
+    async with borrowed(client, host, all_rows=True, utf8=True) as conn:
         columns = await _columns(services, conn, plan.views)
         derived = [await _derived(client, conn, view, columns, shown) for view in plan.views]
     sql = plan.template.render((*values, *derived))
+    if client.session.unsafe_charset:
+        sql = unmask(sql)
     if plan.effects is None and not plan.writes:
         async with borrowed(client, host, plan.database) as conn:
             await _stream(client, work, conn, sql)
@@ -84,7 +87,7 @@ async def list_databases(client: Exchange) -> Collector:
     topology = client.snapshot.topology
     shards = "|".join(named_like(one.pattern) for one in topology.keyspaces.values() if one.sharded)
     where = f" WHERE `Database` NOT REGEXP '^({shards})$'" if shards else ""
-    async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
+    async with borrowed(client, topology.default or topology.hosts[0], all_rows=True, utf8=True) as conn:
         return await Collector().query(conn, b"SHOW DATABASES" + where.encode())
 
 
@@ -219,12 +222,13 @@ async def _derived(
         sql = shown_sql(view, names, one, flavour=flavour) if one.host != conn.host else b""
         if sql:
             constants += await _constants(client, one.host, sql)
-    return view_sql(view, names, local, constants, flavour=flavour)
+    sql = view_sql(view, names, local, constants, flavour=flavour)
+    return sql.replace(b"SELECT ", b"SELECT " + AS_WRITTEN, 1) if client.session.unsafe_charset else sql
 
 
 async def _constants(client: Exchange, host: str, sql: bytes) -> list[bytes]:
     """The rows of a SELECT on another host, as SELECTs without tables."""
-    async with borrowed(client, host, all_rows=True) as conn:
+    async with borrowed(client, host, all_rows=True, utf8=True) as conn:
         reply = await Collector().query(conn, sql)
     if reply.err is not None:
         raise ProxyError("host_unreachable", host=host, reason=reply.err.text())

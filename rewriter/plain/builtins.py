@@ -33,6 +33,7 @@ from rewriter.sql.statements.inner import behind_set_statement
 from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits
 from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable, quote_name
+from rewriter.text.written import encoded
 
 from .nowhere import plan_nowhere
 from .unsharded import About, plan_confined
@@ -364,7 +365,7 @@ def _charset(texts: Texts, at: int) -> Template:
         return texts.template(at, at + 1)
     if token.kind == NAME:  # `default` is no keyword
         return Template((quote_name(token.name),))
-    return Template((token.name.encode("utf-8", "surrogateescape"),))
+    return Template((encoded(token.name),))
 
 
 def _assignment(words: Words, texts: Texts, end: int, sticky: SetScope) -> tuple[Assignment, SetScope]:

@@ -289,7 +289,9 @@ def _column(column: str, view: View, shown: Shown, *, flavour: Flavour) -> bytes
     if shown.as_is:
         return plain
     objects = b", ".join(map(_quote, shown.objects))
-    logical = introducer(flavour) + _quote(shown.logical)
+    logical = _quote(shown.logical)
+    if logical.startswith(b"'"):
+        logical = introducer(flavour) + logical
     expression = b""
     if column == view.schema:
         expression = logical
@@ -308,5 +310,9 @@ def _column(column: str, view: View, shown: Shown, *, flavour: Flavour) -> bytes
 
 
 def _quote(name: str) -> bytes:
-    """A name as a string; the names of databases and tables hold no control characters."""
+    """A name as a string, in any character set of statements; the names of databases and tables hold no
+    control characters.
+    """
+    if not name.isascii():
+        return b"_utf8mb4 x'" + name.encode("utf-8", "surrogateescape").hex().encode() + b"'"
     return b"'" + name.encode("utf-8", "surrogateescape").replace(b"\\", b"\\\\").replace(b"'", b"''") + b"'"
