@@ -313,7 +313,7 @@ def _elsewhere(statement: Statement) -> Plan | None:
         if qualifies or source.is_word(at - 1, "FROM", "IN"):
             name = source.tokens[at].name
             known = name in names.schema.databases or names.physical(name) is not None
-            if known or (qualifies and name in databases):
+            if known or (qualifies and (name in databases or source.is_op(at + 2, "*"))):
                 found[name] = None
     if len(found) != 1:
         return None

@@ -387,8 +387,7 @@ class Relay:
             if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
                 data = self._breaks(conn, data)
             elif session.tracker is not None:
-                nature = self.nature if self.client.plan is None else self.client.plan.facts
-                data = tracked_reply(session, session.tracker, conn, data, nature, self.effects)
+                data = tracked_reply(self.client, session.tracker, conn, data, self.nature, self.effects)
         self.client.transport.write(data)
 
     def _breaks(self, conn: BackendConnection, data: bytes) -> bytes:
@@ -518,8 +517,8 @@ class Relay:
 
     def _keeps_warnings(self) -> bool:
         """Whether SHOW WARNINGS tells what it did before the statement, which has given none."""
-        theirs = self.client.session.env.flavour.keeps_warnings
-        return not self.plain and theirs and self.nature.keeps_warnings
+        flavour = self.client.session.env.flavour
+        return not self.plain and flavour.keeps_warnings and self.nature.keeps_warnings
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         client, self.conn, self.placing = self.client, None, None

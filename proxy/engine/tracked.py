@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import TRACKING
-from proxy.session.state import Session
 from proxy.session.tracking import Tracker
 from proxy.wire.constants import Status
 from proxy.wire.packets import tracked_ok_packet
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.facts import StatementFacts
 
+if TYPE_CHECKING:
+    from proxy.engine.exchange import Exchange
+
 
 def tracked_reply(
-    session: Session,
+    client: Exchange,
     tracker: Tracker,
     conn: BackendConnection,
     data: bytes,
@@ -22,7 +26,9 @@ def tracked_reply(
 ) -> bytes:
     """`data`, some of the reply to a statement, as a client with CLIENT_SESSION_TRACK gets it. A result set
     is only noted. Who drops the current database learns that there is none, whatever else is tracked.
+    `nature`: of the statement, where it has no plan.
     """
+    session, plan = client.session, client.plan
     scanned = conn.scanner
     ok = scanned.ok
     left = effects is not None and bool(effects.database) and session.database == effects.database
@@ -39,7 +45,7 @@ def tracked_reply(
         _tell(tracker, conn, effects)
     in_transaction = None
     if session.tracks_replies:
-        tracker.touched |= set(nature.touches)
+        tracker.touched |= set((nature if plan is None else plan.nature).touches)
         in_transaction = bool(ok.status & Status.IN_TRANS)
     state = tracker.take(session, in_transaction, left=left)
     return tracked_ok_packet(data[3], ok, state) if state else data
