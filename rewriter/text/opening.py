@@ -30,7 +30,7 @@ def _scanner(charset: str, ansi_quotes: bool, no_backslash_escapes: bool) -> re.
     escaped = rb"'(?:" + character + rb"[^'\\" + inside + rb"]++|\\.|''" + alone + rb")*(?:'|\\?\Z)"
     single = raw if no_backslash_escapes else escaped
     double = (raw if ansi_quotes else single).replace(b"'", b'"')
-    comment = rb"/\*(?!M?!)(?:[^*]++|\*(?!/))*(?:\*/|\Z)|--(?:[\x00-\x20][^\n]*+|\Z)|\#[^\n]*+"
+    comment = rb"/\*(?!M?!)(?:[^*]++|\*(?!/))*(?:\*/|\Z)|--(?=[\x00-\x20]|\Z)[^\n]*+|\#[^\n]*+"
     groups = (
         rb"(?P<quoted>" + b"|".join((single, double, raw.replace(b"'", b"`"))) + rb")",
         rb"(?P<comment>" + comment + rb")",

@@ -72,7 +72,7 @@ def first_of(sql: bytes, env: Env) -> bytes:
 
 #: Nothing but blanks, semicolons and plain comments.
 _NOTHING: Final = re.compile(
-    rb"(?:[\s;]++|/\*(?!M?!)(?:[^*]++|\*(?!/))*\*/|--(?:[\x00-\x20][^\n]*+|\Z)|\#[^\n]*+)*", re.DOTALL
+    rb"(?:[\s;]++|/\*(?!M?!)(?:[^*]++|\*(?!/))*\*/|--(?=[\x00-\x20]|\Z)[^\n]*+|\#[^\n]*+)*", re.DOTALL
 )
 
 

@@ -151,6 +151,8 @@ def test_what_is_cut_near_is_cut_alike(monkeypatch: pytest.MonkeyPatch, near: in
         (b"SELECT 1; -- x", True),
         (b"SELECT 1; /* a */ # b\n;", True),
         (b"SELECT 1; /* a */ SELECT 2 /* b */", False),
+        (b"SELECT 1; --\nSELECT 2", False),
+        (b"SELECT 1; --\n", True),
         (b"SELECT 1; /*! SELECT 2 */", False),
         (b"/* a */; /* b */", False),
     ],
