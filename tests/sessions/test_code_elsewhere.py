@@ -8,6 +8,8 @@ import pytest
 
 from tests.integration.fixtures import MakeRaw
 from tests.integration.raw import query
+from tests.sessions.test_tracking import SESSION_TRACK, Tracking
+from tests.support.demo import Demo
 
 CODE = (
     "CREATE DATABASE code_a",
@@ -63,3 +65,15 @@ def test_a_procedure_gives_the_current_database_back(
         client.write(query("CALL code_a.two()"))
         assert [one.kind for one in client.replies()] == ["rows", "rows", "ok"]
         assert client.ask("SELECT DATABASE()").value == (database.encode() if database else None)
+
+
+def test_what_one_session_sets_is_told_to_no_other(demo: Demo, unharmed: None, raw: MakeRaw, code: None) -> None:
+    client, other = raw(), Tracking(demo.host, demo.port)
+    with other:
+        assert other.login(database="demo", flags=SESSION_TRACK).kind == "ok"
+        for charset in ("latin1", "cp1251"):
+            assert client.ask(f"SET character_set_results = {charset}").kind == "ok"
+            assert client.ask("SELECT 1").kind == "rows"
+            told = other.told("INSERT INTO code_a.t VALUES (1)")
+            assert isinstance(told, list)
+            assert not any(charset in change for change in told), told
