@@ -80,7 +80,9 @@ class _Opening:
             kind, at = found.lastgroup, found.end()
             if kind == "open":
                 at = self._open(found)
-            elif kind == "close" and self.open >= 0:
+            elif kind == "close" and self.open < 0:  # a star, and perhaps a comment behind it
+                at = found.start() + 1
+            elif kind == "close":
                 self._blank(found.start(), at)
                 self.open = -1
             elif kind == "high":

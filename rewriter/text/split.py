@@ -175,6 +175,8 @@ class _Tokens:
                     continue
                 opened = 1  # one inside of another ends with the first end
             elif kind == "close":
+                if not opened:  # a star, and perhaps a comment behind it
+                    at = found.start() + 1
                 opened = 0
             elif kind == "text":
                 yield "", found.start(), opened

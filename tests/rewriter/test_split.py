@@ -31,6 +31,8 @@ WHOLE = [
     "SELECT 1",
     "SELECT ';', \";\", `;`, 'it''s;', 'a\\';'",
     "SELECT 1 /* ; */ # ;\n + -- ;\n 1",
+    "SELECT */* ; */FROM t",
+    "SELECT */*! , 1 */FROM t",
     "SELECT 'never closed; SELECT 2",
     "SELECT /* never closed; SELECT 2",
     "/*!99999 SELECT 1; */ SELECT 2",
