@@ -177,6 +177,7 @@ class Flavour:
     local_files_error: str
     changed_table_error: str
     unknown_column_clause: str
+    order_clause: str
     ambiguous_column_clause: str
     counter_width: tuple[int, int]
     """The decimals of texts and the digits of codes in SHOW WARNINGS."""
@@ -262,6 +263,7 @@ MARIADB: Final = Flavour(
     local_files_error="local_files_off_mariadb",
     changed_table_error="target_read_mariadb",
     unknown_column_clause="INSERT INTO",
+    order_clause="ORDER BY",
     ambiguous_column_clause="UPDATE",
     counter_width=(39, 4),
 )
@@ -344,6 +346,7 @@ MYSQL: Final = Flavour(
     local_files_error="local_files_off",
     changed_table_error="target_read",
     unknown_column_clause="field list",
+    order_clause="order clause",
     ambiguous_column_clause="field list",
     counter_width=(31, 5),
 )

@@ -261,6 +261,11 @@ _KINDS = (
     ErrorKind("wrong_parameter_count", 1582, "42000", "Incorrect parameter count in the call to native function '{function}'"),
     ErrorKind("unknown_shard", 1105, "HY000", "Keyspace '{keyspace}' has no shard {shard}.", "SHOW SHARDS lists those there are."),
     ErrorKind(
+        "shard_missing", 1105, "HY000",
+        "{named} is of shard {shard} of keyspace '{keyspace}', which the topology has in no range: its row cannot be found.",
+        "If the shard has existed, put its range back (`shardgate topology history` and `rollback`). `shardgate id` decodes an ID.",
+    ),
+    ErrorKind(
         "no_sequence", 1105, "HY000", "No ID could be made for {table} on shard {shard}: {host} says: {reason}.",
         "If the table shardgate_sequences is missing there, create it (docs/configuration.md, timed tables).",
     ),

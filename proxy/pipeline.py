@@ -178,7 +178,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
         effects=effects,
         literals=literals,
         column_metadata=plan.column_metadata,
-        nature=plan.nature,
+        nature=plan.facts,
         shards=() if shard is None else (shard,),
     )
 
@@ -197,7 +197,7 @@ def _load_local(client: Exchange, plan: LoadLocal, literals: Values) -> None:
         statement.database,
         effects=effects,
         literals=literals,
-        nature=plan.nature,
+        nature=plan.facts,
         request=FileRequest(client),
     )
 
@@ -215,7 +215,7 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
         # open it there
         TaskWork(client).start(run_outside_transaction(client, host, sql, effects, literals))
         return
-    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, nature=plan.nature)
+    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, nature=plan.facts)
 
 
 def _loads(client: Exchange, keyspace: str, shards: Sequence[int]) -> Sequence[Load]:
@@ -452,6 +452,8 @@ def _write_alone(
 
 def _views(client: Exchange, plan: SystemViews, literals: Values) -> None:
     values = values_of(client.session, plan, literals)
+    if plan.writes:
+        admit_host(client, plan, plan.host(client.snapshot.topology))
     work = TaskWork(client)
     work.start(run_views(client, work, plan, literals, values))
 

@@ -17,8 +17,8 @@ from .plans.cached import TOUCHING, CachedTable, as_cached, as_touching
 from .reads.pure import NARROWING
 from .route.context import Statement
 from .route.routing import Comparison, Route
+from .sql.statements.effects import Effects
 from .text.aggregates import AGGREGATES
-from .text.effects import Effects
 from .text.facts import Block
 from .text.parse import Parser
 from .text.tokens import HINT, SYSTEM, VARIABLE, WORD, Source

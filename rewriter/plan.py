@@ -9,9 +9,9 @@ from typing import ClassVar
 from config.topology import Topology
 
 from .bound import BindError, Bound, NotSupported
-from .text.effects import ConnectionState, Effects
-from .text.nature import UNREAD, Nature
-from .text.statement import Access as Access
+from .sql.statements.effects import ConnectionState, Effects
+from .sql.statements.facts import UNREAD, StatementFacts
+from .sql.statements.forms import Access as Access
 
 Values = tuple[bytes, ...]
 """The literals of one statement, raw, followed by the values of the plan's session slots."""
@@ -34,9 +34,9 @@ class Plan:
     run and the rewriter does not judge: nothing for users with a list; "" for none. `effects`: what the
     statement leaves behind on the connection it ran on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user
     variables …); None for nothing. `implicit_commit`: the server commits an open transaction before it (DDL).
-    `nature`: what the statement's words tell of it. `names`: the words of its names (`names_in`), by which
-    the host's triggers, functions and procedures are found that it may run; of plans that have `runs_code`
-    only.
+    `facts`: its row in the statement table, and what its tokens add to that. `names`: the words of its names
+    (`names_in`), by which the host's triggers, functions and procedures are found that it may run; of plans
+    that have `runs_code` only.
 
     `captures`: kinds of connection state that the way of running this variant reads back, or that the
     variant never leaves, because it sends no expression of the client's to a server, or only within
@@ -54,7 +54,7 @@ class Plan:
     unseen: str = ""
     effects: Effects | None = None
     implicit_commit: bool = False
-    nature: Nature = UNREAD
+    facts: StatementFacts = UNREAD
     names: frozenset[str] = frozenset()
 
     @property

@@ -37,13 +37,13 @@ from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
 from .rows import Folded, RowsTemplate, fold
 from .rules import admin, confined, crowded, do, explain, explain_route, prepared_text, query, too_deep
-from .text.calls import with_plain_calls
+from .sql.statements.calls import with_plain_calls
+from .sql.statements.facts import facts_of
+from .sql.statements.functions import foreign_calls
+from .sql.statements.routines import names_in
 from .text.characters import MASKED
 from .text.names import with_plain_names
-from .text.natives import foreign_calls
-from .text.nature import nature_of
 from .text.opening import opened
-from .text.routines import names_in
 from .text.split import has_many_statements, only_first
 from .text.tokens import Source, Unreadable, read
 from .writes.change import change
@@ -524,8 +524,9 @@ def _planned(statement: Statement) -> Plan:
     names = frozenset[str]()
     if plan.runs_code:
         names = names_in(source) if prepared is None else names_in(source) | names_in(prepared)
-    nature = nature_of(source, flavour=statement.names.env.flavour, prepared=prepared)
-    return replace(plan, nature=nature, names=names)
+    facts = facts_of(source, flavour=statement.names.env.flavour, prepared=prepared)
+    commits = plan.implicit_commit or (plan.runs_code and facts.commits)
+    return replace(plan, facts=facts, names=names, implicit_commit=commits)
 
 
 def _by_rules(statement: Statement) -> Plan:

@@ -24,11 +24,11 @@ from proxy.session.transaction import Spot
 from rewriter.plan import Access
 from rewriter.plans import Bound, HostStatement, MultiStatement, OneHost, Opened, Physical, Plan
 from rewriter.plans.builtins import Begin, Commit, Rollback, SetVariables, ShowDiagnostics
-from rewriter.route.beyond import EVERY_DATABASE
+from rewriter.sql.privileges.beyond import EVERY_DATABASE
 
 if TYPE_CHECKING:
     from proxy.session.state import Session, User
-    from rewriter.text.routines import Routines
+    from rewriter.sql.statements.routines import Routines
 
     from .exchange import Exchange
 

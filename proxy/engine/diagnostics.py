@@ -17,8 +17,8 @@ from proxy.session.outcome import Diagnostic, Diagnostics
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from rewriter.plans import Values
-from rewriter.text.effects import Effects
-from rewriter.text.found_rows import PRIMED
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.found_rows import PRIMED
 
 log = structlog.get_logger("proxy")
 

@@ -23,8 +23,8 @@ from proxy.session.transaction import CUT, PLAINLY, UNDONE, UNKNOWN, XA
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, frame, query_packet
 from rewriter.plans.builtins import SetVariables
-from rewriter.text.nature import UNREAD
-from rewriter.text.statement import access_of
+from rewriter.sql.statements.facts import UNREAD
+from rewriter.sql.statements.forms import Kind
 
 from .waiting_room import fenced, read_only, trouble_of
 
@@ -389,15 +389,15 @@ def _became(client: Exchange, error: ProxyError | None) -> str:
     if error is not None and error.kind.name == "connection_gone":
         return CUT
     plan, relay = client.plan, client.relay
-    nature, effects, commits = UNREAD, None, False
+    facts, effects, commits = UNREAD, None, False
     if plan is not None:
-        nature, effects, commits = plan.nature, plan.effects, plan.implicit_commit
+        facts, effects, commits = plan.facts, plan.effects, plan.implicit_commit
     elif client.work is relay and not relay.plain:  # prepared on its host
-        nature, effects = relay.nature, relay.effects
-    verb, _, second = nature.words.partition(" ")
-    commits = commits or access_of(verb, second)[1] or verb == "XA" or (verb, second) == ("LOAD", "INDEX")
+        facts, effects = relay.nature, relay.effects
+    family = facts.form.kind
+    commits = commits or facts.commits or family is Kind.XA
     if isinstance(plan, SetVariables):  # what a server evaluates is set there: autocommit, too
         commits = any(one.name == "autocommit" for one in plan.assignments)
-    if commits or (effects is not None and effects.routine) or (plan is None and verb == "SET"):
+    if commits or (effects is not None and effects.routine) or (plan is None and family is Kind.SET):
         return UNKNOWN
     return CUT if error is None or error.lost else UNDONE

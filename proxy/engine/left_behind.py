@@ -22,8 +22,8 @@ from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.plans import Plan, Values
-from rewriter.text.effects import Effects
-from rewriter.text.found_rows import ASK, MATCHED, ONE, PRIMED
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.found_rows import ASK, MATCHED, ONE, PRIMED
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -244,11 +244,11 @@ async def _read_all(client: Exchange, conn: BackendConnection, effects: Effects,
     something of the session was, so it keeps the connection, unless it is known what.
     """
     session, plan = client.session, client.plan
-    names = frozenset[str]() if plan is None else plan.names
+    words = frozenset[str]() if plan is None else plan.names
     names_sql = _NAMES[session.env.flavour.name]
     reply = await Collector().query(conn, names_sql)
     known = client.services.routines.bodies.get(conn.host)
-    left = known.called(effects.procedure, names) if known is not None and effects.procedure else None
+    left = known.called(effects.procedure, words) if known is not None and effects.procedure else None
     if left is not None and left.pins:
         pin(session, conn, Effects(pins=tuple(left.pins)), ())
     elif changed and (left is None or not left.variables):
@@ -306,7 +306,7 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
         wanted = list(filter(session.names, wanted))
     if not wanted:
         return
-    parts = []
+    parts: list[bytes] = []
     for name in wanted:
         variable = variable_name(name)
         digits = b"CASE WHEN LENGTH(%s) <= %d THEN HEX(%s) END" % (

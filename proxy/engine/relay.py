@@ -37,9 +37,9 @@ from proxy.wire.packets import Err, err_packet, frame, query_packet
 from proxy.wire.replies import DONE
 from rewriter.plans import Values
 from rewriter.route.column_metadata import ColumnMetadata
-from rewriter.text.effects import Effects
-from rewriter.text.found_rows import KEEP, PRIMED
-from rewriter.text.nature import UNREAD, Nature
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.facts import UNREAD, StatementFacts
+from rewriter.sql.statements.found_rows import KEEP, PRIMED
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -190,7 +190,7 @@ class Relay:
         effects: Effects | None = None,
         literals: Values = (),
         column_metadata: ColumnMetadata | None = None,
-        nature: Nature = UNREAD,
+        nature: StatementFacts = UNREAD,
         request: Request | None = None,
         shards: Sequence[Load] = (),
     ) -> None:
@@ -388,7 +388,7 @@ class Relay:
             if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
                 data = self._breaks(conn, data)
             elif session.tracker is not None:
-                nature = self.nature if self.client.plan is None else self.client.plan.nature
+                nature = self.nature if self.client.plan is None else self.client.plan.facts
                 data = tracked_reply(session, session.tracker, conn, data, nature, self.effects)
         self.client.transport.write(data)
 

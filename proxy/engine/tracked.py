@@ -8,8 +8,8 @@ from proxy.session.state import Session
 from proxy.session.tracking import Tracker
 from proxy.wire.constants import Status
 from proxy.wire.packets import tracked_ok_packet
-from rewriter.text.effects import Effects
-from rewriter.text.nature import Nature
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.facts import StatementFacts
 
 
 def tracked_reply(
@@ -17,7 +17,7 @@ def tracked_reply(
     tracker: Tracker,
     conn: BackendConnection,
     data: bytes,
-    nature: Nature,
+    nature: StatementFacts,
     effects: Effects | None,
 ) -> bytes:
     """`data`, some of the reply to a statement, as a client with CLIENT_SESSION_TRACK gets it. A result set

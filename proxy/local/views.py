@@ -22,12 +22,12 @@ from proxy.errors import ProxyError
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.packets import eof_packet, query_packet
 from proxy.wire.resultset import decode_column
-from rewriter.plain.views import Shown, introducer, shown_sql, view_sql
+from rewriter.plain.views import VIEWS, Shown, introducer, shown_sql, view_sql
 from rewriter.plans import SystemViews, Values
 from rewriter.plans.gather import SCRATCH
 from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
 
-from .processes import process_constants
+from .processes import privilege_constants, process_constants
 from .rows import constant
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ async def run_views(
         columns = await _columns(services, conn, plan.views)
         derived = [await _derived(client, conn, view, columns, shown) for view in plan.views]
     sql = plan.template.render((*values, *derived))
-    async with borrowed(client, host, plan.database) as conn:
-        if plan.effects is None:
+    if plan.effects is None and not plan.writes:
+        async with borrowed(client, host, plan.database) as conn:
             await _stream(client, work, conn, sql)
             return
-    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals, nature=plan.nature)
+    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals, nature=plan.facts)
 
 
 async def _stream(client: Exchange, work: TaskWork, conn: BackendConnection, sql: bytes) -> None:
@@ -206,6 +206,13 @@ async def _derived(
         nothing = await Collector().query(conn, view_sql(view, names, (), (), flavour=flavour))
         sessions = await process_constants(client, nothing.columns, introducer(flavour))
         return view_sql(view, names, (), sessions, flavour=flavour)
+    if VIEWS[view].of_users:
+        if client.session.user.sees_others and not VIEWS[view].schema:
+            return f"SELECT * FROM information_schema.{view}".encode()
+        if not client.session.user.sees_others:
+            nothing = await Collector().query(conn, view_sql(view, names, (), (), flavour=flavour))
+            own = privilege_constants(client.session.user, view, nothing.columns, introducer(flavour))
+            return view_sql(view, names, (), own, flavour=flavour)
     local = [one for one in shown if one.host == conn.host]
     constants = []
     for one in shown:

@@ -8,7 +8,6 @@ be at most, and `estimated` says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -193,8 +192,11 @@ class _Costing:
         if isinstance(plan, ShardWrite):
             if shards is None and plan.denied is not None:
                 raise plan.denied.failure
-            with suppress(NotSupported):
+            try:
                 plan.bind(values, self._topology, _first)  # what it must not change, it must not change here
+            except BindError as error:
+                if not isinstance(error, NotSupported) and error.name != "shard_missing":
+                    raise
         way = Way.SCATTER if shards is None else self._way(plan, count)
         hosts = min(count, _hosts(keyspace))
         return Cost(
@@ -350,9 +352,14 @@ def _each(one: Comparison, values: Values) -> Placed:
 
 
 def _is_old(number: int, keyspace: Keyspace) -> bool:
-    """Whether an ID is one that no shard has ever made: a number counted from 1 on."""
+    """Whether no shard has ever made this ID: a number counted from 1 on, or one of a shard that there is
+    not.
+    """
     layout = keyspace.layout
-    return layout is not None and 0 <= number < _least(layout)
+    if layout is None:
+        return False
+    shard = layout.shard_of(number)
+    return 0 <= number < _least(layout) or (shard is not None and keyspace.host_of(shard) is None)
 
 
 def _least(layout: Layout) -> int:

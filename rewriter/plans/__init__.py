@@ -52,7 +52,7 @@ from rewriter.plan import Access, Choose, Plan, Reject, Values
 from rewriter.route.binding import keyspace_of
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState
+from rewriter.sql.statements.effects import ConnectionState
 
 from .builtins import Builtin
 from .gather import Gather, Piece
@@ -180,11 +180,12 @@ class AnyHost(OneHost):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SystemViews(Passthrough):
     """A query on views of information_schema: `views` are their names in upper case. The derived tables for
-    them (views.py) are the template's values behind the session's.
+    them (views.py) are the template's values behind the session's. `writes`: it is an INSERT of their rows.
     """
 
     kind: ClassVar[str] = "system_views"
     views: tuple[str, ...]
+    writes: bool = False
 
     def host(self, topology: Topology) -> Host:
         if self.keyspaces == ("",) and topology.default is None:

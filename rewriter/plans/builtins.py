@@ -12,9 +12,9 @@ from typing import ClassVar
 
 from config.topology import Topology
 from rewriter.plan import Access, Plan
-from rewriter.route.beyond import EVERY_DATABASE
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState
+from rewriter.sql.privileges.beyond import EVERY_DATABASE
+from rewriter.sql.statements.effects import ConnectionState
 
 from .characteristics import PLAIN, Characteristics, Completion
 
@@ -311,6 +311,17 @@ class ShowVariables(Show):
 
     def at_lock_host(self, topology: Topology) -> bool:
         return self.home.at_lock_host(topology)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShowRoutines(Listing):
+    """SHOW PROCEDURE STATUS and its kin; `what`: the words between SHOW and STATUS. `home`: the plan of the
+    same text as for a server.
+    """
+
+    title: ClassVar[str] = "show routines"
+    what: str
+    home: Plan
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

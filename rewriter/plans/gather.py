@@ -18,7 +18,7 @@ from rewriter.route.binding import MAX_ROWS, limit_number
 from rewriter.route.binding import host as host_of
 from rewriter.route.values import Value
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState
+from rewriter.sql.statements.effects import ConnectionState
 
 from .join import Join
 

@@ -23,9 +23,9 @@ from rewriter.route.predicates import Relation
 from rewriter.route.scope import Chain, Refuse, Scope, chains
 from rewriter.route.values import slot_at
 from rewriter.splice import Part, Template
+from rewriter.sql.statements.effects import Effects
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits
-from rewriter.text.effects import Effects
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.locking import lock_of, locks
 from rewriter.text.tokens import WORD

@@ -11,10 +11,10 @@ from typing import Final
 from config.layout import Layout
 from rewriter.splice import Part
 from rewriter.sql.statements.forms import Kind, StatementForm
+from rewriter.sql.statements.functions import own_calls
 from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits, original
 from rewriter.text.facts import Span
-from rewriter.text.natives import own_calls
 from rewriter.text.tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
 
 from .scope import Refuse

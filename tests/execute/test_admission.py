@@ -26,8 +26,8 @@ from proxy.session.transaction import Spot
 from rewriter.plan import Access
 from rewriter.plans import AnyHost, MultiStatement, Opened, Template
 from rewriter.plans.builtins import Begin, Commit, Empty, Rollback, SetVariables, ShowWarnings, Use
-from rewriter.text.effects import Effects
-from rewriter.text.routines import Body, Routines
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.routines import Body, Routines
 from tests.backends.fakes import IN_TRANS, connection
 
 A, B = "a:3306", "b:3306"

@@ -7,8 +7,8 @@ import pytest
 from config.flavour import MARIADB
 from rewriter.env import Env
 from rewriter.fingerprint import lift
-from rewriter.text.effects import Effects, effects_of
-from rewriter.text.routines import Body, Left, Routines, names_in
+from rewriter.sql.statements.effects import Effects, effects_of
+from rewriter.sql.statements.routines import Body, Left, Routines, names_in
 from rewriter.text.tokens import Source, read
 
 

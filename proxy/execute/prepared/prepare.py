@@ -153,7 +153,7 @@ def _prepare(client: Exchange, sql: bytes, env: Env, planned: Planned) -> None:
     statement.parameters = len(places.places)
     session.prepared.values = (b"?",) * statement.parameters
     try:
-        if isinstance(plan, SystemViews):
+        if isinstance(plan, SystemViews) and not plan.writes:
             session.prepared.values = tuple(b"0" if "L" in slot else b"NULL" for _, slot in places.places)
             _show(client, statement)
         elif isinstance(plan, Everywhere | Ddl):

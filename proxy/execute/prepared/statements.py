@@ -27,7 +27,7 @@ from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from rewriter.plans import Sharded, ShardSelect, Values
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 
 from .cursors import end_cursor
 from .derived import derived_types
@@ -105,7 +105,7 @@ class StatementRequest(Request):
     def prepare(self, host: str, sql: bytes, database: str | None) -> None:
         """COM_STMT_PREPARE: the server's definitions are the client's."""
         self.key = (sql, database, self.statement.settings, b"")
-        self.relay.run(host, sql, database, nature=self.statement.plan.nature, request=self)
+        self.relay.run(host, sql, database, nature=self.statement.plan.facts, request=self)
 
     def learn(self, host: str, sql: bytes, database: str | None) -> None:
         """COM_STMT_PREPARE of a statement that is executed otherwise: `sql` stands for it."""
@@ -130,7 +130,7 @@ class StatementRequest(Request):
             text.database,
             effects=text.effects,
             literals=text.literals,
-            nature=statement.plan.nature,
+            nature=statement.plan.facts,
             request=self,
         )
 

@@ -108,12 +108,11 @@ def answers(plan: Plan) -> str:
         changed = zip(plan.effects._fields, plan.effects, usual, strict=True)
         shown = [f"{field}={value!r}" for field, value, default in changed if value != default]
         parts.append(f"effects({' '.join(shown)})")
-    nature = plan.nature
-    parts.append(f"words={nature.words!r}")
-    flags = ("opens", "keeps_warnings")
-    parts += [flag for flag in flags if getattr(nature, flag)]
-    if nature.touches:
-        parts.append(f"touches={nature.touches}")
+    facts = plan.facts
+    parts.append(f"form={facts.form.words!r}")
+    parts += [flag for flag in ("opens", "keeps_warnings") if getattr(facts, flag)]
+    if facts.touches:
+        parts.append(f"touches={facts.touches}")
     return " ".join(parts)
 
 

@@ -12,8 +12,9 @@ from functools import reduce
 from sys import intern
 from typing import Final, NamedTuple
 
+from rewriter.text.tokens import Source
+
 from .effects import Effects, Pin
-from .tokens import Source
 
 _WORD: Final = re.compile(r"[\w$]+")
 _VARIABLE: Final = re.compile(r"(?<!@)@(?:([\w$.]+)|`((?:[^`]|``)+)`|'((?:[^']|'')+)'|\"((?:[^\"]|\"\")+)\")")
@@ -137,9 +138,10 @@ class Routines:
 
     def called(self, procedure: str, names: frozenset[str]) -> Left | None:
         """Effects of a CALL of `procedure` in a statement with these names; None when they are not known."""
-        if max(_words(procedure), key=len, default="") not in self._known:
+        own = self._left.get(max(_words(procedure), key=len, default=""))
+        if own is None:
             return None
-        left = reduce(Left.__or__, (self._left[name] for name in names & self._known))
+        left = reduce(Left.__or__, (self._left[name] for name in names & self._known), own)
         return None if left.unknown else left
 
 
