@@ -38,7 +38,7 @@ async def follow(client: Exchange, conn: BackendConnection) -> None:
     session = client.session
     await Collector(own=False).query(conn, TELL)
     changes, conn.changes = conn.changes, UNCHANGED
-    if changes.database is not None:
+    if changes.moved and changes.database is not None:
         _follow_database(session, changes.database, changes.left)
     names = changes.variables.keys() - _NOT_KEPT
     untold = _TOLD not in changes.variables

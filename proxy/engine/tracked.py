@@ -56,5 +56,5 @@ def _tell(tracker: Tracker, conn: BackendConnection, effects: Effects | None) ->
     changes = conn.changes
     tracker.changed = tracker.changed or changes.state
     tracker.variables |= {name: value for name, value in changes.variables.items() if name not in TRACKING}
-    if changes.database and (effects is None or not effects.database):
+    if changes.database and changes.moved and (effects is None or not effects.database):
         tracker.schema = changes.database

@@ -27,6 +27,14 @@ class Changes(NamedTuple):
     def __bool__(self) -> bool:
         return self.state or bool(self.variables) or self.database is not None
 
+    @property
+    def moved(self) -> bool:
+        """Whether code has chosen another current database. Servers tell the one that there is after any code
+        of another database, which they choose before it and leave behind it; and on a connection for which no
+        database was chosen the session's is elsewhere.
+        """
+        return self.database is not None and self.left is not None and self.database != self.left
+
     def then(self, later: Changes) -> Changes:
         """Both, one after the other."""
         if not self:
