@@ -45,7 +45,7 @@ def tracked_reply(
         _tell(tracker, conn, effects)
     in_transaction = None
     if session.tracks_replies:
-        tracker.touched |= set((nature if plan is None else plan.nature).touches)
+        tracker.touched |= set((nature if plan is None else plan.facts).touches)
         in_transaction = bool(ok.status & Status.IN_TRANS)
     state = tracker.take(session, in_transaction, left=left)
     return tracked_ok_packet(data[3], ok, state) if state else data
