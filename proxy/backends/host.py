@@ -228,7 +228,7 @@ class HostPool:
         state = self.state
         if conn.closed or conn.resetting or conn not in state.busy:
             return  # given back before: by a session that ended while its last statement was being settled
-        conn.changes = UNCHANGED  # what the session has set by itself is no news, to the next one least of all
+        conn.changes = UNCHANGED  # changes of this session must not reach the next one
         if conn.receiver is not None:
             receiver, clean = conn.receiver, conn.at_packet_end
             self.discard(conn, kill=True)

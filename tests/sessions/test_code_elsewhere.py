@@ -67,7 +67,7 @@ def test_a_procedure_gives_the_current_database_back(
         assert client.ask("SELECT DATABASE()").value == (database.encode() if database else None)
 
 
-def test_what_one_session_sets_is_told_to_no_other(demo: Demo, unharmed: None, raw: MakeRaw, code: None) -> None:
+def test_changes_of_a_session_reach_no_other(demo: Demo, unharmed: None, raw: MakeRaw, code: None) -> None:
     client, other = raw(), Tracking(demo.host, demo.port)
     with other:
         assert other.login(database="demo", flags=SESSION_TRACK).kind == "ok"

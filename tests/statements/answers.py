@@ -1,6 +1,6 @@
 """Answers that the rewriter gives about statements, recorded in `answers.txt`.
 
-    python -m tests.rewriter.statements.answers          records the answers that the code gives now
+    python -m tests.statements.answers          records the answers that the code gives now
 
 The statements are the examples of the manuals (`manual.txt`), each with comments and prefixes around it, and
 those of the golden plans. A test compares, so that each change of an answer is seen and can be judged.

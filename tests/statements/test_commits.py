@@ -8,8 +8,8 @@ from typing import Final
 import pymysql
 
 from config.flavour import FLAVOURS
-from tests.rewriter.statements.answers import Example, examples
-from tests.rewriter.statements.test_table import form
+from tests.statements.answers import Example, examples
+from tests.statements.test_table import form
 from tests.support.servers import LocalServer
 
 _NOT_RUN: Final = (
