@@ -65,8 +65,11 @@ class Flavour:
     constants_need_collation: bool
     """Constants beside columns of information_schema must be given its collation."""
     widens_numbers: bool
-    """In results of ucs2, utf16 and utf32 all numbers and times of text rows are in that character set, not
-    only decimal numbers that are computed."""
+    """In results of ucs2, utf16 and utf32 all numbers and times of text rows are in it, not only decimal
+    numbers that are computed."""
+
+    unknown_stars_are_qualified: bool
+    """The error of `t.*` for an unknown `t` names the current database."""
 
     # -- what is allowed
     groups_are_checked: bool
@@ -174,6 +177,7 @@ class Flavour:
     local_files_error: str
     changed_table_error: str
     unknown_column_clause: str
+    order_clause: str
     ambiguous_column_clause: str
     counter_width: tuple[int, int]
     """The decimals of texts and the digits of codes in SHOW WARNINGS."""
@@ -207,6 +211,7 @@ MARIADB: Final = Flavour(
     looks_up_schemas=True,
     constants_need_collation=False,
     widens_numbers=True,
+    unknown_stars_are_qualified=True,
     groups_are_checked=False,
     folds_constants=False,
     orders_by_hidden=True,
@@ -258,6 +263,7 @@ MARIADB: Final = Flavour(
     local_files_error="local_files_off_mariadb",
     changed_table_error="target_read_mariadb",
     unknown_column_clause="INSERT INTO",
+    order_clause="ORDER BY",
     ambiguous_column_clause="UPDATE",
     counter_width=(39, 4),
 )
@@ -285,6 +291,7 @@ MYSQL: Final = Flavour(
     looks_up_schemas=False,
     constants_need_collation=True,
     widens_numbers=False,
+    unknown_stars_are_qualified=False,
     groups_are_checked=True,
     folds_constants=True,
     orders_by_hidden=False,
@@ -339,6 +346,7 @@ MYSQL: Final = Flavour(
     local_files_error="local_files_off",
     changed_table_error="target_read",
     unknown_column_clause="field list",
+    order_clause="order clause",
     ambiguous_column_clause="field list",
     counter_width=(31, 5),
 )

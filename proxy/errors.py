@@ -251,6 +251,7 @@ _KINDS = (
     ),
     ErrorKind("wrong_usage", 1221, "HY000", "Incorrect usage of {verb} and {clause}"),
     ErrorKind("unknown_dropped", 1051, "42S02", "Unknown table '{database}.{table}'"),
+    ErrorKind("unknown_star", 1051, "42S02", "Unknown table '{table}'"),
     ErrorKind("unknown_target", 1109, "42S02", "Unknown table '{table}' in MULTI DELETE"),
     ErrorKind("unknown_column", 1054, "42S22", "Unknown column '{column}' in '{clause}'"),
     ErrorKind("ambiguous_column", 1052, "23000", "Column '{column}' in field list is ambiguous"),
@@ -259,6 +260,11 @@ _KINDS = (
     ErrorKind("unknown_function", 1305, "42000", "FUNCTION {function} does not exist"),
     ErrorKind("wrong_parameter_count", 1582, "42000", "Incorrect parameter count in the call to native function '{function}'"),
     ErrorKind("unknown_shard", 1105, "HY000", "Keyspace '{keyspace}' has no shard {shard}.", "SHOW SHARDS lists those there are."),
+    ErrorKind(
+        "shard_missing", 1105, "HY000",
+        "{named} is of shard {shard} of keyspace '{keyspace}', which the topology has in no range: its row cannot be found.",
+        "If the shard has existed, put its range back (`shardgate topology history` and `rollback`). `shardgate id` decodes an ID.",
+    ),
     ErrorKind(
         "no_sequence", 1105, "HY000", "No ID could be made for {table} on shard {shard}: {host} says: {reason}.",
         "If the table shardgate_sequences is missing there, create it (docs/configuration.md, timed tables).",

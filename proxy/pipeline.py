@@ -165,10 +165,10 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
     admit_host(client, plan, host)
     sql = sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
-        admit_routine(client, host, sql, results=client.session.multi_results)
+        admit_routine(client, host, plan, results=client.session.multi_results)
     effects = plan.effects
     if client.services.routines.leaving or (effects is not None and effects.calls):
-        effects = effects_on(client, host, plan, sql)
+        effects = effects_on(client, host, plan)
     shard = None
     if plan.names_physical and plan.database is not None:
         shard = client.services.backends.loads.shard(plan.database.encode(), client.snapshot.topology)
@@ -179,7 +179,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
         effects=effects,
         literals=literals,
         column_metadata=plan.column_metadata,
-        nature=plan.nature,
+        nature=plan.facts,
         shards=() if shard is None else (shard,),
     )
 
@@ -191,14 +191,14 @@ def _load_local(client: Exchange, plan: LoadLocal, literals: Values) -> None:
     host = statement.host(client.snapshot.topology)
     admit_host(client, statement, host)
     sql = sent(client, statement, literals)
-    effects = effects_on(client, host, plan, sql)
+    effects = effects_on(client, host, plan)
     client.relay.run(
         host,
         sql,
         statement.database,
         effects=effects,
         literals=literals,
-        nature=plan.nature,
+        nature=plan.facts,
         request=FileRequest(client),
     )
 
@@ -210,13 +210,13 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
     held = session.transaction.held
     host = host_of(client, plan)
     sql = sent(client, plan, literals)
-    effects = effects_on(client, host, plan, sql)
+    effects = effects_on(client, host, plan)
     if session.transaction.explicit and host not in held and not (effects is not None and effects.pins):
         # the host does not take part in the transaction yet, and a statement without tables is no reason to
         # open it there
         TaskWork(client).start(run_outside_transaction(client, host, sql, effects, literals))
         return
-    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, nature=plan.nature)
+    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, nature=plan.facts)
 
 
 def _loads(client: Exchange, keyspace: str, shards: Sequence[int]) -> Sequence[Load]:
@@ -444,6 +444,8 @@ def _write_alone(
 
 def _views(client: Exchange, plan: SystemViews, literals: Values) -> None:
     values = values_of(client.session, plan, literals)
+    if plan.writes:
+        admit_host(client, plan, plan.host(client.snapshot.topology))
     work = TaskWork(client)
     work.start(run_views(client, work, plan, literals, values))
 

@@ -7,6 +7,7 @@ Read the room in this order:
     env.py         what a statement's meaning depends on besides its text
     planner.py     the front door: `Rewriter.plan`, its cache (cache.py) and the rules, in order (rules.py)
     splice.py      changed text to templates, templates and values to SQL
+    connection_state.py  which state a statement leaves on a connection, and which plan may leave it
     plan.py        what all plans have, and the questions that each answers; bound.py: what one sends, once it
                    is bound; touched.py: tables with a cache
     explain.py     EXPLAIN ROUTE, in words

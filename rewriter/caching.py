@@ -36,8 +36,8 @@ from .plans.variants import by_variant
 from .reads.pure import NARROWING
 from .route.context import Statement
 from .route.routing import Comparison, Route
+from .sql.statements.effects import Effects
 from .text.aggregates import AGGREGATES
-from .text.effects import Effects
 from .text.facts import Block
 from .text.parse import Parser
 from .text.tokens import HINT, SYSTEM, VARIABLE, WORD, Source

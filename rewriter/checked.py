@@ -13,13 +13,14 @@ from config.flavour import Flavour
 from .plain.views import VIEWS
 from .plan import Access, Plan, Reject, TextRights
 from .plans import is_one_host
-from .route.beyond import EVERY_DATABASE
 from .route.context import Statement, not_yet
-from .route.reachable import functions
-from .route.rights import Rights, readings, rights_of
 from .route.scope import INFORMATION_SCHEMA
-from .text.calls import hidden_call, sequences
-from .text.prefixes import behind_explain, behind_set_statement, is_explain
+from .sql.privileges.beyond import EVERY_DATABASE
+from .sql.privileges.reachable import functions
+from .sql.privileges.rights import Rights, readings, rights_of
+from .sql.statements.calls import hidden_call, previous_value, sequences
+from .sql.statements.effects import defines_routine
+from .sql.statements.inner import behind_explain, behind_set_statement, is_explain
 from .text.tokens import HINT, Source
 
 
@@ -77,7 +78,7 @@ def _of_who_asks(statement: Statement, plan: Plan) -> Rights:
             bare = rows and not source.is_op(at + 1, ".", "(") and not source.is_op(at - 1, ".")
             if not source.is_name(at) or not (named or bare) or token.name.upper() not in VIEWS:
                 continue
-            access = Access.ADMIN if token.name.upper() == "PROCESSLIST" else Access.NONE
+            access = Access.ADMIN if VIEWS[token.name.upper()].of_users else Access.NONE
             found |= Rights(access, (EVERY_DATABASE,))
     return found
 
@@ -92,6 +93,10 @@ def _overlooked(statement: Statement, plan: Plan) -> Plan | None:
         if hidden:
             reason = "it is the session's, and is known by its own name only"
             return not_yet(hidden, reason, "Write the function's name alone.")
+        asked = "" if defines_routine(source) else previous_value(source)
+        if asked:
+            reason = "a server's connection knows the number, and sessions share connections"
+            return not_yet(asked, reason, "Keep the number that NEXTVAL() gives, or use INSERT … RETURNING.")
         if not _places_sequences(statement, plan):
             reason = "a sequence is on one host, and nothing else in the statement says on which"
             return not_yet("a sequence here", reason, "USE the sequence's database first.")

@@ -11,7 +11,7 @@ from typing import Final
 
 from .plan import Plan, Reject
 from .route.context import Statement, not_yet
-from .text.effects import LOCKING, ConnectionState
+from .sql.statements.effects import LOCKING, ConnectionState
 
 _BESIDE: Final = "runs where its sharded or reference tables are"
 _ELSEWHERE: Final = "runs on another host"
@@ -24,16 +24,17 @@ def with_effects(statement: Statement, plan: Plan) -> Plan:
         return plan
     lost = effects.state & ~plan.captures
     if ConnectionState.LOCKS in lost:
-        return _lock_elsewhere(statement, _BESIDE)
+        return lock_elsewhere(statement, _BESIDE)
     if effects.locks and not plan.at_lock_host(statement.names.topology):
-        return _lock_elsewhere(statement, _ELSEWHERE)
+        return lock_elsewhere(statement)
     if lost:
         reason = "it leaves something on a server's connection, which sessions share"
         return not_yet("this statement", reason, "Do that in a statement without sharded tables.")
     return plan.leaving(effects)
 
 
-def _lock_elsewhere(statement: Statement, where: str) -> Reject:
+def lock_elsewhere(statement: Statement, where: str = _ELSEWHERE) -> Reject:
+    """The refusal of a function of named locks in a statement that does not run on their host."""
     source = statement.source
     called = next(
         token.text

@@ -35,6 +35,9 @@ class Env:
     connection: str = ""
     """The one that their texts are converted to (character_set_connection), if it is another."""
 
+    codec: str = "utf-8"
+    """Python's codec of `charset`, for names outside ASCII: "utf-8" where there is none."""
+
     parameters: bool = False
     """Whether `?` stands for a parameter: the text of a prepared statement."""
 
@@ -69,7 +72,7 @@ class Env:
             self.database is not None,
         )
         bits = "".join("01"[flag] for flag in flags)
-        charsets = f"{self.charset}/{self.connection}"
+        charsets = f"{self.charset}/{self.connection}/{self.codec}"
         text = f"{bits}{self.exact} {self.flavour.name}{self.server_version} {charsets} {self.database or ''}"
         object.__setattr__(self, "key", text.encode("utf-8", "surrogateescape"))
         object.__setattr__(self, "findall", findall(self.ansi_quotes, self.no_backslash_escapes))
@@ -91,13 +94,14 @@ def env_of(key: bytes) -> Env:
     bits, server, charsets, database = key.decode("utf-8", "surrogateescape").split(" ", 3)
     flags = {name: bit == "1" for name, bit in zip(_FLAGS, bits, strict=False)}
     flavour = next(one for name, one in FLAVOURS.items() if server.startswith(name))
-    charset, _, connection = charsets.partition("/")
+    charset, connection, codec = charsets.split("/")
     return Env(
         database=database if bits[len(_FLAGS)] == "1" else None,
         server_version=int(server.removeprefix(flavour.name)),
         flavour=flavour,
         charset=charset,
         connection=connection,
+        codec=codec,
         exact=bits[len(_FLAGS) + 1 :],
         **flags,
     )

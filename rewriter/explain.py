@@ -310,8 +310,10 @@ def describe_id(number: int, comparison: Comparison, keyspace: Keyspace) -> str:
         return f"{number}: matches nothing"
     decomposed = layout.decompose(number).items()
     fields = ", ".join(f"{name} {value}" for name, value in decomposed if name != "reserved")
-    absent = shard is None or keyspace.host_of(shard) is None
-    return f"{number}: {fields}" + (" (matches nothing)" if absent else "")
+    absent = keyspace.host_of(shard) is None
+    if shard is None:
+        return f"{number}: {fields} (matches nothing)"
+    return f"{number}: {fields}" + (" (a shard that is in no range)" if absent else "")
 
 
 def _route(plan: Sharded, number: int) -> str:

@@ -11,9 +11,9 @@ from config.topology import Topology
 
 from .bound import BindError, Bound, HostStatement, NotSupported
 from .rows import Folded
-from .text.effects import ConnectionState, Effects
-from .text.nature import UNREAD, Nature
-from .text.statement import Access as Access
+from .sql.statements.effects import ConnectionState, Effects
+from .sql.statements.facts import UNREAD, StatementFacts
+from .sql.statements.forms import Access as Access
 from .touched import CachedTable, Touched
 
 Values = tuple[bytes, ...]
@@ -82,7 +82,9 @@ class Plan:
     run and the rewriter does not judge: nothing for users with a list; "" for none. `effects`: what the
     statement leaves behind on the connection it ran on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user
     variables …); None for nothing. `implicit_commit`: the server commits an open transaction before it (DDL).
-    `nature`: what the statement's words tell of it.
+    `facts`: its row in the statement table, and what its tokens add to that. `names`: the words of its names
+    (`names_in`), by which the host's triggers, functions and procedures are found that it may run; of plans
+    that have `runs_code` only.
 
     The rest are questions that others ask of any plan. Each variant answers them for itself, so that nobody
     asks for its class. Those without a default have no safe one: a variant must declare them, or inherit
@@ -132,6 +134,7 @@ class Plan:
     repeats: ClassVar[bool] = False
     invalidates: ClassVar[bool] = False
     shows_diagnostics: ClassVar[bool] = False
+    runs_code: ClassVar[bool] = False
 
     access: Access = Access.READ
     session_slots: tuple[str, ...] = ()
@@ -141,7 +144,8 @@ class Plan:
     unseen: str = ""
     effects: Effects | None = None
     implicit_commit: bool = False
-    nature: Nature = UNREAD
+    facts: StatementFacts = UNREAD
+    names: frozenset[str] = frozenset()
 
     @property
     def in_words(self) -> str:

@@ -36,15 +36,17 @@ from .route.context import Statement, refused
 from .route.scope import Limits, Names, Refuse
 from .route.values import slot_at
 from .rows import Folded, fold
-from .rules import admin, confined, crowded, do, explain, explain_route, query, too_deep
-from .text.calls import with_plain_calls
+from .rules import admin, confined, crowded, do, explain, explain_route, prepared_text, query, too_deep
+from .sql.statements.calls import with_plain_calls
+from .sql.statements.facts import facts_of
+from .sql.statements.functions import foreign_calls
+from .sql.statements.routines import names_in
 from .text.characters import MASKED
 from .text.names import with_plain_names
-from .text.natives import foreign_calls
-from .text.nature import nature_of
 from .text.opening import opened
 from .text.split import has_many_statements, only_first
 from .text.tokens import Source, Unreadable, read
+from .text.written import writing
 from .writes.change import change
 from .writes.insert import insert
 from .writes.reorder import reorder
@@ -420,9 +422,13 @@ class Rewriter:
         """Plan a statement that is plain (`not_plain`), without the cache. For any thread; `keep` the result
         then.
         """
+        with writing(env):
+            return self._make(lifted, env)
+
+    def _make(self, lifted: Lifted, env: Env) -> Made:
         sql, fingerprint, literals, folded = lifted
         if folded is not None:
-            one = self.make(Lifted(folded.sql, folded.fingerprint, folded.literals), env)
+            one = self._make(Lifted(folded.sql, folded.fingerprint, folded.literals), env)
             if one.guards == set() and one.plan.takes_rows(folded):
                 return Made(one.plan.with_rows(folded), literals, set(), one.plan)
         many = has_many_statements(sql, env)
@@ -501,8 +507,14 @@ def _planned(statement: Statement) -> Plan:
         if statement.source.sql.strip(b" \t\r\n\f\v;"):
             return Empty()  # comments
         return Reject(error="empty_query")
-    nature = nature_of(statement.source, flavour=statement.names.env.flavour)
-    return replace(_by_rules(statement), nature=nature)
+    source, prepared = statement.source, prepared_text(statement)
+    plan = _by_rules(statement)
+    names = frozenset[str]()
+    if plan.runs_code:
+        names = names_in(source) if prepared is None else names_in(source) | names_in(prepared)
+    facts = facts_of(source, flavour=statement.names.env.flavour, prepared=prepared)
+    commits = plan.implicit_commit or (plan.runs_code and facts.commits)
+    return replace(plan, facts=facts, names=names, implicit_commit=commits)
 
 
 def _by_rules(statement: Statement) -> Plan:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from .connection_state import lock_elsewhere
 from .env import Env
 from .plain.nowhere import plan_nowhere
 from .plain.unsharded import About, Place, Text, on_one_host, only_sharded, plan_confined, plan_unsharded
@@ -14,19 +16,20 @@ from .plans.builtins import CreateExisting, ExplainRoute
 from .reads.pieces import or_gather
 from .reads.select import plan_select
 from .route.context import Statement, not_yet, refused
-from .route.needs import WRITING, access
 from .route.outer import strengthen
-from .route.reachable import reached
 from .route.scope import Names, Refuse, Scope
+from .sql.privileges.reachable import reached
+from .sql.statements.effects import defines_routine
+from .sql.statements.forms import Inner, Kind, Objects, State, StatementForm
+from .sql.statements.inner import behind_explain
+from .sql.statements.table import form_of, name_of, recognize
+from .sql.statements.table_places import tables_expected
 from .text.crowd import MAX_TABLES, most_tables
-from .text.effects import defines_routine
 from .text.facts import Block, Query, Span, TableRef
 from .text.literals import NotPlain, unquote
 from .text.opening import opened
 from .text.parse import Parser
 from .text.parse_write import WriteParser, changes_behind_with
-from .text.places import tables_expected
-from .text.statement import QUERIES
 from .text.tokens import STRING, WORD, Source, Unreadable, read
 
 
@@ -35,25 +38,39 @@ def _prepared(statement: Statement) -> Plan | None:
     and may name no sharded database. None for anything else.
     """
     source, names = statement.source, statement.names
-    last = len(source.tokens) - 1
-    if not (source.is_word(0, "PREPARE") and last == 3) and not (source.is_word(0, "EXECUTE") and last == 2):
+    inner = prepared_text(statement)
+    if inner is None:
         return None
-    if source.tokens[last].kind != STRING or source.tokens[last].literal < 0:
-        return None
-    inner = _inner(source.literals[source.tokens[last].literal], names.env)
-    if inner is None or not inner.tokens:
-        return None
-    statement.guard(Span(last, last + 1))
-    needed, commits = access(inner)
-    outer = plan_confined(statement, needed, implicit_commit=commits and source.is_word(0, "EXECUTE"))
+    outer = plan_confined(statement)
     if outer is None or not outer.on_one_host:
         return None
-    found = plan_confined(Statement(inner, names), needed)
+    prepared = Statement(inner, names)
+    found = plan_confined(prepared)
+    locks = prepared.effects is not None and prepared.effects.locks
+    if found is not None and locks and not found.at_lock_host(names.topology):
+        return lock_elsewhere(prepared)
     if found is None:
         verb = source.tokens[0].text
         reason = "the statement in it is on sharded tables"
         return not_yet(verb, reason, "Use the binary protocol, or the statement itself.")
     return replace(outer, databases=tuple(dict.fromkeys(outer.databases + found.databases)))
+
+
+def prepared_text(statement: Statement) -> Source | None:
+    """The statement that PREPARE … FROM '…' prepares, or EXECUTE IMMEDIATE '…' runs; None for anything else,
+    and where it is not written out or cannot be read. The plan is for this text only then.
+    """
+    source = statement.source
+    last = len(source.tokens) - 1
+    if statement.form.inner is not Inner.TEXT or last != (3 if statement.form.words == "PREPARE" else 2):
+        return None
+    if source.tokens[last].kind != STRING or source.tokens[last].literal < 0:
+        return None
+    inner = _inner(source.literals[source.tokens[last].literal], statement.names.env)
+    if inner is None or not inner.tokens:
+        return None
+    statement.guard(Span(last, last + 1))
+    return inner
 
 
 def _inner(literal: bytes, env: Env) -> Source | None:
@@ -97,10 +114,9 @@ def confined(statement: Statement) -> Plan | None:
     found = _prepared(statement) if statement.names.env.database is not None else None
     if found is not None:
         return found
-    needed, commits = access(statement.source)
-    if statement.source.is_word(0, "CREATE", "ALTER", "DROP") and _of_database(statement.source):
-        return _database(statement, About(needed, implicit_commit=commits))
-    return _with_lock(statement, plan_confined(statement, needed, implicit_commit=commits))
+    if statement.form.defines and statement.form.objects is Objects.DATABASE:
+        return _database(statement, About())
+    return _with_lock(statement, plan_confined(statement))
 
 
 def _with_lock(statement: Statement, plan: Plan | None) -> Plan | None:
@@ -122,7 +138,7 @@ def _with_lock(statement: Statement, plan: Plan | None) -> Plan | None:
 
 def query(statement: Statement) -> Plan | None:
     """SELECT, WITH, VALUES, TABLE and parenthesized queries."""
-    if statement.source.tokens[0].text not in QUERIES:
+    if statement.form.kind is not Kind.QUERY:
         return None
     if statement.names.env.flavour.changes_behind_with and changes_behind_with(statement.source):
         return None
@@ -153,11 +169,10 @@ def _query(statement: Statement, first: int) -> Plan:
 
 def _unsharded(statement: Statement, query: Query, scope: Scope, *, explain: bool) -> Plan:
     """Tables that are on one host; those of several are gathered."""
-    needed = access(statement.source)[0]
     if explain:
-        return plan_unsharded(statement, query.all_blocks(), scope, needed)
+        return plan_unsharded(statement, query.all_blocks(), scope)
     try:
-        plan = plan_unsharded(statement, query.all_blocks(), scope, needed)
+        plan = plan_unsharded(statement, query.all_blocks(), scope)
         return on_one_host(statement, plan, scope)
     except Refuse as refusal:
         return or_gather(statement, query, scope, refused(refusal))
@@ -166,21 +181,18 @@ def _unsharded(statement: Statement, query: Query, scope: Scope, *, explain: boo
 def explain(statement: Statement) -> Plan | None:
     """EXPLAIN of a statement, by the server."""
     source = statement.source
-    if not source.is_word(0, "EXPLAIN", "DESCRIBE", "DESC", "ANALYZE") or source.is_word(1, "TABLE"):
+    if statement.form.kind is not Kind.EXPLAIN or statement.form.inner is Inner.NONE:
         return None
-    at = 1
-    while at < len(source.tokens) and not source.is_word(at, "SELECT", "WITH", *WRITING):
-        if source.is_op(at, "("):
-            break
-        at += 1
-    if at == len(source.tokens):
-        return None
-    if not source.is_word(at, *WRITING):
+    at = behind_explain(source, 0).at
+    explained = form_of(source, at).kind
+    if explained is Kind.QUERY:
         return _query(statement, at)
+    if explained is not Kind.CHANGE:
+        return None
     scope, blocks = _write_scope(statement, at)
     if scope.sharded():
         return not_yet("EXPLAIN of a write", "every shard has its own execution plan", "Use EXPLAIN ROUTE.")
-    return plan_unsharded(statement, blocks, scope, access(source)[0])
+    return plan_unsharded(statement, blocks, scope)
 
 
 def _write_scope(statement: Statement, first: int) -> tuple[Scope, list[Block]]:
@@ -218,53 +230,54 @@ def do(statement: Statement) -> Plan | None:
 
 def admin(statement: Statement) -> Plan | None:
     """SHOW of what is no logical table, definitions, and everything else that begins with a known word."""
-    source = statement.source
-    verb, second = source.tokens[0].text, source.at(1).text
-    if verb == "UNLOCK":  # where the session holds a connection there may be locks, elsewhere there are none
-        return Text(statement).plan(Place(), About(Access.NONE))
-    needed, commits = access(source)
-    about = About(needed, implicit_commit=commits)
-    if verb in ("SHOW", "HELP"):
-        anywhere = about._replace(databases=reached(source))
-        return _elsewhere(statement, about) or Text(statement).plan(Place(), anywhere)
-    if verb in ("CREATE", "ALTER", "DROP") and _of_database(source):
-        return _database(statement, about)
-    if verb == "GET" and any(source.is_word(at, "DIAGNOSTICS") for at in (1, 2)):
+    source, form = statement.source, statement.form
+    if form.kind is Kind.LOCK and form.access < Access.ADMIN and form.ends:
+        # where the session holds a connection there may be locks, elsewhere there are none
+        return Text(statement).plan(Place(), About())
+    if form.kind in (Kind.SHOW, Kind.HELP):
+        return _elsewhere(statement) or Text(statement).plan(Place(), About(databases=reached(source)))
+    if form.defines and form.objects is Objects.DATABASE:
+        return _database(statement, About())
+    if form.words == "GET DIAGNOSTICS":
         reason = "they are of the connection that ran the statement before"
         return not_yet("GET DIAGNOSTICS", reason, "Use SHOW WARNINGS.")
-    if verb in _KNOWN:
-        found = _elsewhere(statement, about)
-        found = found or plan_nowhere(statement, about)
-        if found is not None:
-            return found
-        what = f"{verb} {second}" if verb in ("CREATE", "ALTER", "DROP", "LOCK", "LOAD") else verb
-        return not_yet(what, *_why(statement.names, verb, second))
+    if form.kind in _NOT_FOR_SHARDS:
+        found = _elsewhere(statement) or plan_nowhere(statement, About())
+        return found or not_yet(form.words, *_why(statement.names, form))
     return None
 
 
-def _why(names: Names, verb: str, second: str) -> tuple[str, str]:
+_NOT_FOR_SHARDS: Final = frozenset(
+    {Kind.DEFINITION, Kind.MAINTENANCE, Kind.ACCOUNT, Kind.SERVER, Kind.LOCK, Kind.LOAD, Kind.CALL}
+    | {Kind.HANDLER, Kind.PREPARED, Kind.XA, Kind.EXPLAIN, Kind.DIAGNOSTICS}
+)
+"""Families of statements that run on one host alone, which a sharded database does not name."""
+
+
+def _why(names: Names, form: StatementForm) -> tuple[str, str]:
     """Why a statement is not for a sharded database, and what to do instead."""
     place = _some_database(names)
-    kind = second.lower()
-    if verb == "RENAME" and second == "TABLE":
+    if form.words in ("RENAME TABLE", "RENAME TABLES"):
         rename = f"RENAME TABLE {place}.old TO {place}.new"
         return (
             "a sharded table is called as the schema calls it",
             f"Rename it on each shard ({rename}), then in the schema.",
         )
-    if verb in ("GRANT", "REVOKE") or second in ("USER", "ROLE"):
+    if form.kind is Kind.ACCOUNT:
         reason = "the proxy's users are in its settings, and accounts are each server's own"
         return reason, "Change the settings, or run it on the servers themselves."
-    if verb in _DEFINING and second == "TRIGGER":
+    if form.defines and form.objects is Objects.TRIGGER:
         reason = "a sharded database has the tables that the schema names, and no triggers"
         return reason, f"Do it on each shard: USE {place}, then name the table without a database."
-    if verb in _DEFINING and second in ("VIEW", "PROCEDURE", "FUNCTION", "EVENT"):
-        reason = f"a sharded database has the tables that the schema names, and no {kind}s"
+    if form.defines and form.objects.has_code:
+        reason = (
+            f"a sharded database has the tables that the schema names, and no {form.objects.name.lower()}s"
+        )
         return reason, f"Name a database that is not sharded, or a shard's ({place})."
     reason = "it does not say which shard it is for"
-    if verb == "CREATE" and second == "TEMPORARY":
+    if State.TABLE in form.leaves:
         return reason, f"Name a database that is not sharded, or a shard's ({place})."
-    if verb in ("PREPARE", "EXECUTE"):
+    if form.kind is Kind.PREPARED:
         advice = (
             "Prepare it by the protocol, as drivers do; or USE a database that is not sharded first, "
             f"for its tables, or {place}, for that shard alone."
@@ -281,22 +294,15 @@ def _some_database(names: Names) -> str:
     return "the physical database"
 
 
-_DEFINING: Final = ("CREATE", "ALTER", "DROP")
-
-_KNOWN: Final = frozenset(
-    {"CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR", "CHECK", "ANALYZE", "CHECKSUM"}
-    | {"LOCK", "LOAD", "CALL", "HANDLER", "PREPARE", "EXECUTE", "DEALLOCATE", "XA", "GRANT", "FLUSH"}
-    | {"REVOKE", "EXPLAIN", "DESCRIBE", "DESC", "INSTALL", "UNINSTALL", "IMPORT", "CACHE", "RESET", "PURGE"}
-    | {"CHANGE", "START", "STOP", "SHUTDOWN", "RESTART", "CLONE", "BINLOG", "SIGNAL", "BACKUP"}
-)
-
-
-def _elsewhere(statement: Statement, about: About) -> Plan | None:
+def _elsewhere(statement: Statement) -> Plan | None:
     """The plan of a statement all of whose qualified names are in one database that is not sharded."""
-    source, names = statement.source, statement.names
-    if source.is_word(0, *_NAMING) and _names_here(source):
+    source, names, form = statement.source, statement.names, statement.form
+    ctes = _of_with(statement)
+    names_objects = form.defines or form.kind is Kind.MAINTENANCE or State.TABLES in form.leaves
+    if names_objects and _names_here(source, ctes):
         return None  # what is not qualified is in the current database
     found: dict[str, None] = {}
+    databases = reached(source)
     for at in range(1, len(source.tokens)):
         if not source.is_name(at):
             continue
@@ -305,7 +311,8 @@ def _elsewhere(statement: Statement, about: About) -> Plan | None:
         qualifies = source.is_op(at + 1, ".") and not source.is_op(at - 1, ".")
         if qualifies or source.is_word(at - 1, "FROM", "IN"):
             name = source.tokens[at].name
-            if name in names.schema.databases or names.physical(name) is not None or qualifies:
+            known = name in names.schema.databases or names.physical(name) is not None
+            if known or (qualifies and (name in databases or source.is_op(at + 2, "*"))):
                 found[name] = None
     if len(found) != 1:
         return None
@@ -313,7 +320,7 @@ def _elsewhere(statement: Statement, about: About) -> Plan | None:
     logical = names.schema.databases.get(database)
     if logical is not None and logical.keyspace is None:
         return None
-    bare = _beside(source)
+    bare = _beside(statement, ctes)
     if bare and names.env.database is None:
         return Reject(error="no_database", arguments={})
     if bare:
@@ -323,23 +330,58 @@ def _elsewhere(statement: Statement, about: About) -> Plan | None:
             "Name the tables of one database at a time.",
         )
     target = names.target(TableRef("table", Span(0, 0), "", database))
-    about = about._replace(databases=(database,))
+    about = About((database,))
     if target.form == "physical":
         return Text(statement).plan(Place(locations=((target.keyspace, target.shard),)), about)
     return Text(statement).plan(Place((target.keyspace,)), about)
 
 
-def _beside(source: Source) -> str:
+def _of_with(statement: Statement) -> frozenset[int]:
+    """The places in a definition's query where a name stands for a query of WITH, as far as it can be read.
+    Elsewhere the same name is a table's.
+    """
+    source = statement.source
+    starts = (
+        at for at in range(len(source.tokens)) if source.is_word(at, "SELECT") or _opens_ctes(source, at)
+    )
+    first = next(starts, -1) if source.is_word(0, "CREATE", "ALTER") else -1
+    if first < 0 or not any(_opens_ctes(source, at) for at in range(first, len(source.tokens))):
+        return frozenset()
+    while source.is_op(first - 1, "("):
+        first -= 1
+    parser, scope = Parser(source), Scope(source)
+    parser.at = first
+    try:
+        query = parser.query(None)
+        scope.add_query(statement.names, query)
+    except (Refuse, Unreadable):
+        return frozenset()
+    whole = parser.at == parser.end or source.is_word(parser.at, "WITH")  # CHECK OPTION
+    inner = (ref.span.first for ref, target in scope.targets.items() if target.form == "inner")
+    return frozenset(inner) if whole else frozenset()
+
+
+def _opens_ctes(source: Source, at: int) -> bool:
+    """Whether WITH at `at` gives names to queries."""
+    if not source.is_word(at, "WITH"):
+        return False
+    name = at + 2 if source.is_word(at + 1, "RECURSIVE") else at + 1
+    end = source.closing[name + 1] + 1 if source.is_op(name + 1, "(") else name + 1
+    return source.is_name(name) and source.is_word(end, "AS") and source.is_op(end + 1, "(")
+
+
+def _beside(statement: Statement, ctes: Container[int]) -> str:
     """The first name of a table that has no database before it, where another has; "" for none. Which one a
     server takes it for hangs on the connection. The body of a routine is the routine's database's.
     """
-    if source.is_word(0, "SHOW", "HELP", "GRANT", "REVOKE") or defines_routine(source):
+    source, form = statement.source, statement.form
+    if form.kind in (Kind.SHOW, Kind.HELP, Kind.ACCOUNT) or defines_routine(source):
         return ""
     select = next(
         (at for at in range(len(source.tokens)) if source.is_word(at, "SELECT")), len(source.tokens)
     )
     places = [at for at in tables_expected(source) if at > select]
-    if source.is_word(0, *_LISTING):
+    if form.objects in (Objects.TABLES, Objects.TABLE, Objects.INDEX, Objects.VIEW) and not _makes(form):
         depth = 0
         for at in range(1, len(source.tokens)):
             depth += source.is_op(at, "(") - source.is_op(at, ")")
@@ -348,24 +390,22 @@ def _beside(source: Source) -> str:
             if not depth and source.is_op(at, ","):
                 places.append(at + 1)
     for at in sorted(places):
-        if source.is_name(at) and not source.is_op(at + 1, ".", "("):
+        named = source.is_name(at) and not source.is_op(at + 1, ".", "(") and not _opens_ctes(source, at)
+        if named and at not in ctes:
             return source.at(at).name
     return ""
 
 
-_LISTING: Final = (
-    *("DROP", "ANALYZE", "OPTIMIZE", "CHECK", "REPAIR", "CHECKSUM", "FLUSH", "CACHE", "LOAD", "TRUNCATE"),
-    *("LOCK", "RENAME"),
-)
-_NAMING: Final = (
-    *("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR", "CHECK", "ANALYZE", "CHECKSUM"),
-    "LOCK",
-)
+def _makes(form: StatementForm) -> bool:
+    """Whether the commas of the statement are those of a table's definition, and not of a list of names."""
+    return form.verb in ("CREATE", "ALTER")
+
+
 _ROUTINES: Final = ("TRIGGER", "PROCEDURE", "FUNCTION", "EVENT")
 _OBJECTS: Final = ("TABLE", "TABLES", "VIEW", "SEQUENCE", *_ROUTINES)
 
 
-def _names_here(source: Source) -> bool:
+def _names_here(source: Source, ctes: Container[int]) -> bool:
     """Whether a definition names a table, view or routine without its database. The body of a routine is not
     looked into: its names are of the routine's own database.
     """
@@ -377,7 +417,7 @@ def _names_here(source: Source) -> bool:
             place = at + 1
             while source.is_word(place, "IF", "NOT", "EXISTS", "ONLY", "TABLE"):
                 place += 1
-            plain = source.is_name(place) and not source.is_op(place + 1, ".", "(")
+            plain = source.is_name(place) and not source.is_op(place + 1, ".", "(") and place not in ctes
             if source.is_word(at, "TO"):  # CONVERT TO CHARACTER SET, RENAME COLUMN a TO b
                 plain &= not (
                     source.is_word(place, "CHARACTER") or source.is_word(at - 2, "COLUMN", "INDEX", "KEY")
@@ -390,10 +430,6 @@ def _names_here(source: Source) -> bool:
     return False
 
 
-def _of_database(source: Source) -> bool:
-    return source.is_word(1, "DATABASE", "SCHEMA")
-
-
 _DEFAULTS: Final = frozenset({"CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ"})
 
 
@@ -402,9 +438,8 @@ def _database(statement: Statement, about: About) -> Plan:
     name on the default host.
     """
     source, names = statement.source, statement.names
-    at = 2
-    while source.is_word(at, "IF", "NOT", "EXISTS"):
-        at += 1
+    recognized = recognize(source)
+    at = name_of(source, recognized)
     database: str | None = source.at(at).name
     if source.is_word(0, "ALTER") and source.at(at).kind == WORD and source.at(at).text in _DEFAULTS:
         database = names.env.database
@@ -417,7 +452,10 @@ def _database(statement: Statement, about: About) -> Plan:
         return Text(statement).plan(Place((logical.keyspace,)), about)
     if logical is not None and source.is_word(0, "CREATE"):
         return CreateExisting(
-            access=about.access, database=database, if_not_exists=at > 2, databases=(database,)
+            access=statement.form.access,
+            database=database,
+            if_not_exists=at > recognized.end,
+            databases=(database,),
         )
     if logical is not None or names.physical(database) is not None or names.topology.default is None:
         what = f"{source.tokens[0].text} DATABASE"

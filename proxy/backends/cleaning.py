@@ -8,6 +8,7 @@ from typing import Final
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT, UNKNOWN
 from proxy.errors import ProxyError
 from proxy.wire.packets import frame
+from proxy.wire.states import UNCHANGED
 
 from .collect import Collector
 from .connection import BackendConnection, Owner
@@ -61,6 +62,7 @@ async def reset(conn: BackendConnection, seconds: float) -> bool:
     conn.settings = LOGIN
     conn.pinned = conn.for_cursors = conn.unclean = conn.unread = False
     conn.statements = None
+    conn.changes = UNCHANGED
     conn.resetting = False
     conn.database = None  # it has one still, but on MariaDB no more its character set and collation
     return True

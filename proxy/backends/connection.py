@@ -37,7 +37,7 @@ from proxy.wire.packets import (
     reply_numbers,
 )
 from proxy.wire.replies import FIRST, ReplyScanner
-from proxy.wire.states import rewritten, untracked
+from proxy.wire.states import UNCHANGED, Changes, rewritten, untracked
 
 from .endings import ending
 from .statements import ServerStatements
@@ -68,7 +68,8 @@ class Receiver(Protocol):
 
     def accepts(self, conn: BackendConnection, changed: bool) -> bool:
         """Whether a transaction may be open after the reply, as `conn` says that one is. `changed`: the
-        statement has changed the server's session, too. Asked before the reply's last bytes are given.
+        statement has changed the server's session, too (`conn.changes`). Asked before the reply's last bytes
+        are given.
         """
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
@@ -140,6 +141,7 @@ class BackendConnection(asyncio.Protocol):
         "begun",
         "branch",
         "capability_set",
+        "changes",
         "closed",
         "database",
         "descriptor",
@@ -187,6 +189,8 @@ class BackendConnection(asyncio.Protocol):
         self.receiver: Receiver | None = None
         self.settings: Settings = FRESH
         self.database: str | None = None
+        #: Changes by clients' statements that the server has told, and that no session has taken over yet.
+        self.changes: Changes = UNCHANGED
         self.capability_set = 0  # see `pool`
         self.thread_id = 0
         self.version = ""
@@ -476,39 +480,44 @@ class BackendConnection(asyncio.Protocol):
         """The last bytes of a reply with unusual status flags, as the receiver gets them. b"" when they do
         not fit what the connection is to be like: it is closed then.
         """
-        scanner, changed = self.scanner, False
+        scanner, changes = self.scanner, UNCHANGED
         try:
             if scanner.status & _CHANGED:
-                data, changed = self._untracked(data)
+                data, changes = self._untracked(data)
         except ProtocolError as problem:
             self._fail(ProxyError("backend_protocol", host=self.host, reason=str(problem)))
             return b""
         autocommit = self.settings.get("autocommit")
         now = b"1" if scanner.status & _AUTOCOMMIT else b"0"
         if autocommit != now and autocommit in (b"0", b"1"):
-            if not (changed or receiver.own):
+            if not (changes.state or receiver.own):
                 self._fail(ProxyError("unclean_connection", host=self.host, state=_AUTOCOMMIT_IS[now]))
                 return b""
             self.settings = self.settings.with_values({"autocommit": now})
-        self.unclean = self.unclean or (changed and not receiver.own)
-        accepted = receiver.accepts(self, changed)
+        if changes.database is not None:
+            changes = changes._replace(left=self.database)
+            self.database = changes.database or None
+        if changes and not receiver.own:
+            self.unclean = self.unclean or changes.state
+            self.changes = self.changes.then(changes)
+        accepted = receiver.accepts(self, bool(changes))
         if scanner.status & _IN_TRANS and not accepted:
             self._fail(ProxyError("unclean_connection", host=self.host, state="a transaction is open"))
             return b""
         return data
 
-    def _untracked(self, data: bytes) -> tuple[bytes, bool]:
-        """The same without the server's session tracking, and whether it told of a change."""
+    def _untracked(self, data: bytes) -> tuple[bytes, Changes]:
+        """The same without the server's session tracking, and the changes that it told."""
         scanner = self.scanner
         scanner.status &= ~_CHANGED
-        changed, size = True, scanner.ok_size
+        changes, size = Changes(state=True), scanner.ok_size
         if scanner.ok is None:  # MariaDB's EOF only says that there was something
             data = data[:-2] + scanner.status.to_bytes(2, "little")
         else:
-            scanner.ok, changed = untracked(scanner.ok)
+            scanner.ok, changes = untracked(scanner.ok)
             shown = rewritten(scanner.ok, data[3 - size])
             data, scanner.ok_size = data[:-size] + shown, len(shown)
-        return data, changed
+        return data, changes
 
     def _heard(self) -> None:
         """What nobody waited for is answered."""

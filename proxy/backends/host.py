@@ -21,6 +21,7 @@ from proxy.backends.settings import Settings
 from proxy.errors import ProxyError
 from proxy.load import Load
 from proxy.wire.constants import Status
+from proxy.wire.states import UNCHANGED
 
 from .cleaning import PING, Look, reset
 from .connection import BackendConnection
@@ -227,6 +228,7 @@ class HostPool:
         state = self.state
         if conn.closed or conn.resetting or conn not in state.busy:
             return  # given back before: by a session that ended while its last statement was being settled
+        conn.changes = UNCHANGED  # changes of this session must not reach the next one
         if conn.receiver is not None:
             receiver, clean = conn.receiver, conn.at_packet_end
             self.discard(conn, kill=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.backends.settings import LOGIN, Settings
 from proxy.errors import ProxyError
+from proxy.wire.packets import Err, frame
 
 from .collect import Collector
 from .connection import BackendConnection
@@ -15,6 +16,9 @@ from .pool import OWN
 
 if TYPE_CHECKING:
     from . import Backends
+
+_CLIENT: Final = "character_set_client"
+_UTF8: Final = (b"utf8mb4", b"'utf8mb4'", b"utf8mb3", b"'utf8mb3'")
 
 
 @asynccontextmanager
@@ -29,6 +33,18 @@ async def own_connection(
         yield conn
     finally:
         pool.release(conn)
+
+
+async def change_database(conn: BackendConnection, database: str) -> Err | None:
+    """COM_INIT_DB, and the server's error. A server reads the name in the connection's character set, which
+    may lack its letters: then UTF-8 is set first. Raises ProxyError.
+    """
+    if not database.isascii() and conn.settings.get(_CLIENT) not in _UTF8:
+        await apply(conn, conn.settings.with_values({_CLIENT: _UTF8[0]}))
+    reply = await Collector().run(conn, frame(b"\x02" + database.encode("utf-8", "surrogateescape")))
+    if reply.err is None:
+        conn.database = database
+    return reply.err
 
 
 async def apply(conn: BackendConnection, settings: Settings) -> None:

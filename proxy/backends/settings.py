@@ -16,6 +16,8 @@ from weakref import ReferenceType, WeakValueDictionary, ref
 
 from proxy.wire.packets import query_packet
 
+from .followed import FOLLOWED
+
 _UTF8 = b"utf8mb4"
 _AUTOCOMMIT = 0x0002
 """The status flag."""
@@ -52,9 +54,21 @@ LOGIN_VALUES: Mapping[str, bytes] = {
 
 
 #: What every connection has, whatever its session sets: the server then tells of each statement that changes
-#: something of its session. What sessions set of these variables, the proxy keeps for itself.
-_TRACKED = b",session_track_state_change=1"
-TRACKING = frozenset({"session_track_state_change", "session_track_transaction_info"})
+#: something of its session, and what. What sessions set of these variables, the proxy keeps for itself.
+_TRACKED = (
+    b",session_track_state_change=1,session_track_schema=1,session_track_system_variables="
+    b"IF(@@version LIKE '%%MariaDB%%','*','%s')" % FOLLOWED
+)
+TRACK = b"SET " + _TRACKED[1:]
+"""Has session tracking tell changes again, where a statement has switched it off."""
+TRACKING = frozenset(
+    {
+        "session_track_schema",
+        "session_track_state_change",
+        "session_track_system_variables",
+        "session_track_transaction_info",
+    }
+)
 
 #: How NULL is written as the value of a user variable that has a type.
 TYPED_NULL = b"CAST(NULL AS "

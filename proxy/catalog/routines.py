@@ -21,7 +21,7 @@ from proxy.catalog.tables import text_literal
 from proxy.errors import ProxyError
 from proxy.peers import Peers
 from proxy.tasks import Tasks
-from rewriter.text.routines import Body, Routines
+from rewriter.sql.statements.routines import Body, Routines
 
 log = structlog.get_logger("proxy")
 

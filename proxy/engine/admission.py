@@ -23,11 +23,11 @@ from proxy.errors import Held, ProxyError
 from proxy.session.transaction import Spot
 from rewriter.plan import Access, AfterLoss
 from rewriter.plans import Bound, HostStatement, OneHost, Plan
-from rewriter.route.beyond import EVERY_DATABASE
+from rewriter.sql.privileges.beyond import EVERY_DATABASE
 
 if TYPE_CHECKING:
     from proxy.session.state import Session, User
-    from rewriter.text.routines import Routines
+    from rewriter.sql.statements.routines import Routines
 
     from .exchange import Exchange
 
@@ -86,13 +86,13 @@ class Placed(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A statement that may run routines, as its host gets it. `bodies`: what is known of the routines there;
+    """A statement that may run routines, on its host. `bodies`: what is known of the routines there;
     `results`: whether the client understands more than one result.
     """
 
     session: Session
     host: str
-    sql: bytes
+    plan: Plan
     bodies: Routines | None
     results: bool = True
 
@@ -290,10 +290,9 @@ def check_results(sent: Sent) -> Verdict:
     """CALL, for a client that does not understand more than one result. A server would let procedures without
     result sets run, but which these are, only it knows.
     """
-    words = sent.sql.replace(b"(", b" ").split(None, 2)
-    if not sent.results and len(words) > 1 and words[0].upper() == b"CALL":
-        procedure = words[1].decode("utf-8", "replace").strip(";")
-        return Refuse(ProxyError("one_result_only", procedure=procedure))
+    effects = sent.plan.effects
+    if not sent.results and effects is not None and effects.procedure:
+        return Refuse(ProxyError("one_result_only", procedure=effects.procedure))
     return PROCEED
 
 
@@ -302,7 +301,7 @@ def check_begins(sent: Sent) -> Verdict:
     one host's part of it, and nothing would tell.
     """
     elsewhere = sent.bodies is not None and sent.session.transaction.elsewhere(sent.host)
-    if not elsewhere or sent.bodies is None or not sent.bodies.begins(sent.sql):
+    if not elsewhere or sent.bodies is None or not sent.bodies.begins(sent.plan.names):
         return PROCEED
     return Refuse(
         ProxyError(
@@ -397,11 +396,11 @@ def _admit_placed(
         session.transaction.spots = tuple(dict.fromkeys((*before, *spots)))
 
 
-def admit_routine(client: Exchange, host: str, sql: bytes, *, results: bool) -> None:
+def admit_routine(client: Exchange, host: str, plan: Plan, *, results: bool) -> None:
     """SENT. Raises ProxyError."""
     session = client.session
     bodies = client.services.routines.bodies.get(host)
-    _act(decide(SENT, Sent(session, host, sql, bodies, results)), session)
+    _act(decide(SENT, Sent(session, host, plan, bodies, results)), session)
 
 
 def spots_of(keyspace: str, statements: Iterable[HostStatement]) -> list[Spot]:

@@ -14,12 +14,12 @@ from proxy.engine.left_behind import ask_after_code, ask_after_routine, ask_left
 from proxy.engine.naming import logical_rows
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Diagnostics
-from proxy.session.reading import READING
+from proxy.wire.charsets import values_codec
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from rewriter.plans import Values
-from rewriter.text.effects import Effects
-from rewriter.text.found_rows import PRIMED
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.found_rows import PRIMED
 
 log = structlog.get_logger("proxy")
 
@@ -71,11 +71,9 @@ async def drain_diagnostics(
                 )
             if effects is not None and effects.routine:
                 conn.unclean = True
-                await ask_after_routine(client, conn, changed=effects.changed)
-                # it may have set how texts are read: the session's own is said anew before its next statement
-                conn.settings = conn.settings.unsure_of(READING)
+                await ask_after_routine(client, conn, effects, failed=failed)
             elif effects is not None and (effects.calls or effects.changed):
-                await ask_after_code(client, conn, effects)
+                await ask_after_code(client, conn, effects, failed=failed)
             if effects is not None and effects.defines:
                 services = client.services
                 await services.routines.changed(services.serving.topology, conn.host)
@@ -93,14 +91,17 @@ async def drain_diagnostics(
 async def fetch_warnings(conn: BackendConnection, total: int = 0) -> Diagnostics:
     """SHOW WARNINGS of the statement that `conn` ran last. `total`: how many its reply said there are."""
     reply = await Collector().run(conn, SHOW_WARNINGS)
-    return diagnostics_of(reply.values(), total)
+    codec = values_codec(conn.settings.get("character_set_results"))
+    return diagnostics_of(reply.values(), total, codec)
 
 
-def diagnostics_of(rows: Iterable[Sequence[bytes | None]], total: int) -> Diagnostics:
-    """The rows of SHOW WARNINGS behind a statement whose reply said that there are `total`."""
+def diagnostics_of(rows: Iterable[Sequence[bytes | None]], total: int, codec: str = "utf-8") -> Diagnostics:
+    """The rows of SHOW WARNINGS behind a statement whose reply said that there are `total`. `codec`: the one
+    of their texts.
+    """
     found = Diagnostics()
     found.total = total
     for level, code, message in rows:
-        text = (message or b"").decode("utf-8", "replace")
+        text = (message or b"").decode(codec, "replace")
         found.append(Diagnostic((level or b"").decode(), int(code or 0), text))
     return found

@@ -238,7 +238,9 @@ class Exchange(ABC):
 
     def write_error(self, error: ProxyError | Err, seq: int | None = None) -> None:
         """An ERR packet; `seq` when rows were already sent."""
-        text = error.message if isinstance(error, Err) else str(error)
+        text: str | bytes = error.message if isinstance(error, Err) else str(error)
+        if isinstance(text, str) and not text.isascii():
+            text = text.encode(self.session.results_codec, "replace")
         self.transport.write(
             err_packet(self.seq + 1 if seq is None else seq, error.code, error.sqlstate, text)
         )
@@ -258,7 +260,7 @@ class Exchange(ABC):
             error = lost_with(self.session.transaction, error)
         if isinstance(error, Err):
             error = logical_error(self, error)
-        message = error.text() if isinstance(error, Err) else str(error)
+        message = error.text(self.session.results_codec) if isinstance(error, Err) else str(error)
         self.services.backends.loads.failed(error.code)
         self.session.note_error(error.code, message)
         if isinstance(error, ProxyError) and "outcome" in error.details:

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.backends.own import apply
-from proxy.backends.settings import Settings
+from proxy.backends.own import apply, change_database
+from proxy.backends.settings import RESULTS, Settings
 from proxy.backends.waiting import Waiter
 from proxy.errors import ProxyError
 from proxy.session.transaction import CUT, PLAINLY, UNDONE, UNKNOWN, XA
 from proxy.wire.constants import Status
-from proxy.wire.packets import Err, frame, query_packet
-from rewriter.text.nature import UNREAD
-from rewriter.text.statement import access_of
+from proxy.wire.packets import Err, query_packet
+from rewriter.sql.statements.facts import UNREAD
+from rewriter.sql.statements.forms import Kind
 
 from .waiting_room import fenced, read_only, trouble_of
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from proxy.session.state import Session
 
 _IN_TRANS = int(Status.IN_TRANS)
+_IN_UTF8: Final = {"character_set_client": b"utf8mb4", "character_set_results": b"utf8mb4", RESULTS: b""}
 _LIMITS: Final = frozenset({"sql_select_limit", "max_join_size", "sql_big_selects"})
 
 
@@ -111,11 +112,12 @@ async def borrowed(
     *,
     joins: bool = False,
     all_rows: bool = False,
+    utf8: bool = False,
 ) -> AsyncIterator[BackendConnection]:
     """A connection with the session's settings: the one it has of this host, or else one outside its
     transaction. Closed if its user fails midway. `joins`: the session keeps it if a transaction is open on it
     then, or the session is pinned to it. `all_rows`: for a question of the proxy's own, to which the
-    session's limits of rows are nothing.
+    session's limits of rows are nothing. `utf8`: that question and its answer are in utf8mb4.
     """
     session = client.session
     held = session.transaction.held.get(host)
@@ -123,12 +125,12 @@ async def borrowed(
     gone: ProxyError | None = None
     try:
         settings = session.settings.base.without(_LIMITS) if all_rows else session.settings.base
+        settings = settings.with_values(_IN_UTF8) if utf8 else settings
         await apply(conn, settings)
         if database is not None and conn.database != database:
-            reply = await Collector().run(conn, frame(b"\x02" + database.encode()))
-            if reply.err is not None:
+            if await change_database(conn, database) is not None:
                 raise ProxyError("unknown_database", database=database)
-            conn.database = database
+            await apply(conn, settings)
         yield conn
     except BaseException as error:
         if conn.receiver is not None:
@@ -388,15 +390,15 @@ def _became(client: Exchange, error: ProxyError | None) -> str:
     if error is not None and error.kind.name == "connection_gone":
         return CUT
     plan, relay = client.plan, client.relay
-    nature, effects, commits = UNREAD, None, False
+    facts, effects, commits = UNREAD, None, False
     if plan is not None:
-        nature, effects, commits = plan.nature, plan.effects, plan.implicit_commit
+        facts, effects, commits = plan.facts, plan.effects, plan.implicit_commit
     elif client.work is relay and not relay.plain:  # prepared on its host
-        nature, effects = relay.nature, relay.effects
-    verb, _, second = nature.words.partition(" ")
-    commits = commits or access_of(verb, second)[1] or verb == "XA" or (verb, second) == ("LOAD", "INDEX")
+        facts, effects = relay.nature, relay.effects
+    family = facts.form.kind
+    commits = commits or facts.commits or family is Kind.XA
     if plan is not None and plan.assigns is not None:  # a server evaluates it, and sets autocommit, too
         commits = "autocommit" in plan.assigns
-    if commits or (effects is not None and effects.routine) or (plan is None and verb == "SET"):
+    if commits or (effects is not None and effects.routine) or (plan is None and family is Kind.SET):
         return UNKNOWN
     return CUT if error is None or error.lost else UNDONE

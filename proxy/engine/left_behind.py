@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import TYPED_NULL, variable_name
+from proxy.engine.session_changes import follow
 from proxy.engine.session_sync import NEVER_FOUND, PRIMING_VARIABLE
 from proxy.errors import ProxyError
 from proxy.session.outcome import Outcome
@@ -21,8 +22,8 @@ from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.plans import Plan, Values
-from rewriter.text.effects import Effects
-from rewriter.text.found_rows import ASK, MATCHED, ONE, PRIMED
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.found_rows import ASK, MATCHED, ONE, PRIMED
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -106,13 +107,6 @@ def _means(literal: bytes, number: int) -> bool:
 
 
 _PING = frame(b"\x0e")
-#: Statements that run functions, triggers and procedures. What the others have changed shows in their words.
-_RUNS = re.compile(
-    rb"[\s(]*(?:SELECT|WITH|VALUES|TABLE|INSERT|REPLACE|UPDATE|DELETE|LOAD|DO|CALL|EXECUTE|BEGIN|IF|CASE|LOOP|WHILE"
-    rb"|REPEAT|FOR)\b|\s*\S+\s*:",
-    re.IGNORECASE,
-)
-
 _TEMPORARY = b"SELECT 1 FROM information_schema.routines WHERE routine_definition LIKE '%TEMPORARY%' LIMIT 1"
 
 
@@ -130,12 +124,12 @@ def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literal
     return found in (ASK, PRIMED)
 
 
-def effects_on(client: Exchange, host: str, plan: Plan, sql: bytes) -> Effects | None:
+def effects_on(client: Exchange, host: str, plan: Plan) -> Effects | None:
     """The effects of a statement that one host runs, with those of its triggers and functions there."""
     services = client.services
     routines, effects = services.routines.leaving.get(host), plan.effects
     if routines is not None:
-        effects = routines.added(effects, sql)
+        effects = routines.added(effects, plan.names)
     if effects is not None and effects.calls:
         bodies = services.routines.bodies.get(host)
         if bodies is not None and bodies.harmless(effects.calls):
@@ -200,24 +194,24 @@ async def ask_left_behind(
         await _take_over(session, conn, effects.variables)
 
 
-_NO_AUTO_IS_NULL = b"SET sql_auto_is_null=0"
-
-
-async def _adopt(session: Session, conn: BackendConnection, *, changed: bool) -> None:
-    """A routine's `SET autocommit` is the session's; sql_auto_is_null is never on. `changed`: the server has
-    said that the routine has set something.
+async def _adopt(client: Exchange, conn: BackendConnection, *, changed: bool) -> None:
+    """What code has set is the session's. `changed`: the server has said that it has set something, or may
+    say so when it is asked.
     """
+    session = client.session
     if changed:
-        await Collector(own=False).query(conn, _NO_AUTO_IS_NULL)
+        await follow(client, conn)
     now = conn.settings.get("autocommit")
     if now in (b"0", b"1") and (now == b"1") is not session.autocommit:
         session.settings = session.settings.with_values({"autocommit": now})
         session.refresh_env()
 
 
-async def ask_after_code(client: Exchange, conn: BackendConnection, effects: Effects) -> None:
+async def ask_after_code(
+    client: Exchange, conn: BackendConnection, effects: Effects, *, failed: bool
+) -> None:
     """After a statement that has run code, or may have, of which the proxy did not know that it changes
-    something: what it has set is the session's.
+    something: what it has set is the session's. `failed`: an error tells nothing of what was done before it.
     """
     session = client.session
     changed = effects.changed
@@ -225,25 +219,36 @@ async def ask_after_code(client: Exchange, conn: BackendConnection, effects: Eff
         was, conn.unclean = conn.unclean, False
         await Collector(own=False).run(conn, _PING)
         changed, conn.unclean = conn.unclean, conn.unclean or was
-    if not changed or _RUNS.match(client.sql) is None:
+    if not changed and not failed:
         return
-    await _adopt(session, conn, changed=True)
-    if effects.variables or effects.pins:
-        return  # as the catalogs say, and read back already
+    await _adopt(client, conn, changed=True)
+    # the statement's own words say what it changes, or the catalogs what it runs: that is read back already
+    known = effects.variables or effects.pins or effects.unpins or effects.database
+    defines = client.plan is not None and client.plan.implicit_commit
+    if not changed or known or defines:
+        return
     client.services.routines.doubted(client.services.serving.topology, conn.host)
-    await ask_after_routine(client, conn, changed=True)
+    await _read_all(client, conn, effects, changed=True)
 
 
-async def ask_after_routine(client: Exchange, conn: BackendConnection, *, changed: bool = False) -> None:
+async def ask_after_routine(
+    client: Exchange, conn: BackendConnection, effects: Effects, *, failed: bool
+) -> None:
+    """After a statement that may have run anything. `failed`: as for `ask_after_code`."""
+    await _adopt(client, conn, changed=effects.changed or failed)
+    await _read_all(client, conn, effects, changed=effects.changed)
+
+
+async def _read_all(client: Exchange, conn: BackendConnection, effects: Effects, *, changed: bool) -> None:
     """Read all user variables back: a routine may have assigned any. `changed`: the server has said that
     something of the session was, so it keeps the connection, unless it is known what.
     """
-    session = client.session
-    await _adopt(session, conn, changed=changed)
+    session, plan = client.session, client.plan
+    words = frozenset[str]() if plan is None else plan.names
     names_sql = _NAMES[session.env.flavour.name]
     reply = await Collector().query(conn, names_sql)
     known = client.services.routines.bodies.get(conn.host)
-    left = None if known is None else known.called(client.sql)
+    left = known.called(effects.procedure, words) if known is not None and effects.procedure else None
     if left is not None and left.pins:
         pin(session, conn, Effects(pins=tuple(left.pins)), ())
     elif changed and (left is None or not left.variables):
@@ -256,24 +261,23 @@ async def ask_after_routine(client: Exchange, conn: BackendConnection, *, change
             return
         await _take_over(session, conn, sorted(left.variables))
         return
-    names = [(row[0] or b"").decode("utf-8", "replace").lower() for row in reply.values()]
-    names = [name for name in names if name != PRIMING_VARIABLE]
-    await _take_over(session, conn, names)
-    if await _has_temporary_tables(session, conn, client.sql):
+    variables = [(row[0] or b"").decode("utf-8", "replace").lower() for row in reply.values()]
+    await _take_over(session, conn, [name for name in variables if name != PRIMING_VARIABLE])
+    if await _has_temporary_tables(session, conn, executes=effects.executes):
         pin(session, conn, Effects(pins=(("table", ""),)), ())
 
 
-async def _has_temporary_tables(session: Session, conn: BackendConnection, sql: bytes) -> bool:
-    """Whether a routine, or what `sql` executes, may have left temporary tables. MariaDB counts their making
-    for each connection, MySQL that of all tables; both begin anew with a reset, which each connection gets
-    that had some.
+async def _has_temporary_tables(session: Session, conn: BackendConnection, *, executes: bool) -> bool:
+    """Whether a routine may have left temporary tables, or a prepared text if the statement `executes` one.
+    MariaDB counts their making for each connection, MySQL that of all tables; both begin anew with a reset,
+    which each connection gets that had some.
     """
     reply = await Collector().query(conn, b"SHOW SESSION STATUS LIKE 'Com_create%table'")
     counted = session.env.flavour.counts_temporary_tables
     name = b"Com_create_temporary_table" if counted else b"Com_create_table"
     if reply.err is not None or [name, b"0"] in reply.values():
         return False
-    if counted or b"EXECUTE" in sql[:1000].upper():  # of which nobody knows the text
+    if counted or executes:  # of which nobody knows the text
         return True
     reply = await Collector().query(conn, _TEMPORARY)
     return reply.err is None and bool(reply.rows)
@@ -302,7 +306,7 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
         wanted = list(filter(session.names, wanted))
     if not wanted:
         return
-    parts = []
+    parts: list[bytes] = []
     for name in wanted:
         variable = variable_name(name)
         digits = b"CASE WHEN LENGTH(%s) <= %d THEN HEX(%s) END" % (

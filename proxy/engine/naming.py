@@ -67,9 +67,12 @@ def _of_user(client: AtWork, text: str) -> str:
 
 def logical_error(client: AtWork, error: Err) -> Err:
     """The same of an error."""
-    text = error.text()
+    codec = client.session.results_codec
+    text = error.text(codec)
     told = logical(client, text)
-    return error if told == text else replace(error, message=told.encode(), own=error.own or error.message)
+    if told == text:
+        return error
+    return replace(error, message=told.encode(codec, "replace"), own=error.own or error.message)
 
 
 def logical_rows(client: AtWork, rows: Iterable[Diagnostic]) -> list[Diagnostic]:

@@ -86,7 +86,7 @@ def observe(client: AtWork, outcome: str, seconds: float) -> None:
     """A command has taken longer than `client.observe_after`."""
     counts = client.session.counts
     if counts is not None and client.plan is not None:
-        counts[counter_of(client.plan.nature.words)] += 1
+        counts[counter_of(client.plan.facts.form)] += 1
     if seconds > client.services.slow_after:
         _log_slow(client, outcome, seconds)
 

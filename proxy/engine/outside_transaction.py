@@ -8,6 +8,7 @@ from config.topology import Topology
 from proxy.backends.collect import Collector
 from proxy.engine.diagnostics import drain_diagnostics
 from proxy.engine.lease import borrowed
+from proxy.engine.session_sync import assigning
 from proxy.engine.task import TaskWork
 from proxy.engine.warned import notices
 from proxy.errors import ProxyError
@@ -16,7 +17,7 @@ from proxy.session.values import quote
 from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
 from proxy.wire.resultset import header_packets
 from rewriter.plans import Bound, Reject, Values
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -38,6 +39,8 @@ async def run_outside_transaction(
     """
     session = client.session
     async with borrowed(client, host) as conn:
+        if effects is not None:
+            assigning(session, conn, effects)
         reply = await Collector(client.named, own=False, client=client).run(conn, query_packet(sql))
         found: list[Diagnostic] = []
         if reply.warnings or reply.err is not None or effects is not None:

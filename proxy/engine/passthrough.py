@@ -13,8 +13,8 @@ from proxy.errors import ProxyError
 from proxy.load import Load
 from rewriter.plans import Values
 from rewriter.route.column_metadata import ColumnMetadata
-from rewriter.text.effects import Effects
-from rewriter.text.nature import UNREAD, Nature
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.facts import UNREAD, StatementFacts
 
 from .work import Work
 
@@ -27,7 +27,7 @@ Ask = Callable[["Passthrough", str, bytes, ColumnMetadata | None, bytes, "Statem
 
 
 Send = Callable[
-    ["Passthrough", str, bytes, int | None, bool, Values, ColumnMetadata | None, Nature, Load], bool
+    ["Passthrough", str, bytes, int | None, bool, Values, ColumnMetadata | None, StatementFacts, Load], bool
 ]
 """Does what `Passthrough.run` does of a statement for one shard that leaves nothing behind, and is sent as it
 is: relay, host, SQL, `id_offset`, `keeps_insert_id`, `literals`, `column_metadata`, `nature`, shard.
@@ -65,7 +65,7 @@ class Passthrough(Work, Receiver, Protocol):
         effects: Effects | None = None,
         literals: Values = (),
         column_metadata: ColumnMetadata | None = None,
-        nature: Nature = UNREAD,
+        nature: StatementFacts = UNREAD,
         request: Request | None = None,
         shards: Sequence[Load] = (),
     ) -> None:
@@ -81,7 +81,7 @@ class Passthrough(Work, Receiver, Protocol):
     plain: bool
     sql: bytes
     database: str | None
-    nature: Nature
+    nature: StatementFacts
     effects: Effects | None
 
     @property

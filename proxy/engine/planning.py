@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from typing import TYPE_CHECKING, NamedTuple, assert_never
 
 from proxy.errors import ProxyError
@@ -20,6 +21,7 @@ from rewriter.plans import (
     Plan,
     Values,
 )
+from rewriter.splice import Template
 from rewriter.text.masks import ESCAPE, can_mask, mask, unmask
 from rewriter.text.split import first_of
 
@@ -134,11 +136,24 @@ def _unmasked(plan: Plan, literals: Values, in_literals: bool, env: Env) -> tupl
     match plan.unmasked:
         case Unmasked.WHOLE:
             return plan, literals
-        case Unmasked.LITERALS if in_literals:
+        case Unmasked.LITERALS if in_literals or not _has_masked(plan):
             return plan, tuple(unmask(literal) for literal in literals)
         case Unmasked.LITERALS | Unmasked.REFUSED:
             raise ProxyError("charset_refused", charset=env.charset)
     assert_never(plan.unmasked)
+
+
+def _has_masked(value: object) -> bool:
+    """Whether masked characters are in a text that a plan, or a part of it, hands on. Names are Unicode."""
+    if isinstance(value, bytes):
+        return ESCAPE in value
+    if isinstance(value, Template):
+        return any(map(_has_masked, value.parts))
+    if isinstance(value, tuple):
+        return any(map(_has_masked, value))
+    if is_dataclass(value):
+        return any(_has_masked(getattr(value, one.name)) for one in fields(value))
+    return False
 
 
 def masked(text: bytes, env: Env) -> bytes:

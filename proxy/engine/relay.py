@@ -13,8 +13,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from proxy.backends.collect import Collector
 from proxy.backends.connection import Answer, BackendConnection
+from proxy.backends.own import change_database
 from proxy.backends.waiting import Waiter
 from proxy.engine import lease
 from proxy.engine.column_metadata import place_of
@@ -24,7 +24,7 @@ from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import ends_one_part, left_behind
 from proxy.engine.passthrough import Ask, Request, Send
 from proxy.engine.problems import NOTED
-from proxy.engine.session_sync import effects_packets, keeps_warnings, opens_none, sync_packets
+from proxy.engine.session_sync import effects_packets, sync_packets
 from proxy.engine.tracked import tracked_reply
 from proxy.engine.transcode import BinarySink, binary_reply
 from proxy.engine.untold import untold
@@ -33,13 +33,13 @@ from proxy.load import Load
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.column_metadata import Header, Placing
 from proxy.wire.constants import Status
-from proxy.wire.packets import Err, err_packet, frame, query_packet
+from proxy.wire.packets import Err, err_packet, query_packet
 from proxy.wire.replies import DONE
 from rewriter.plans import Values
 from rewriter.route.column_metadata import ColumnMetadata
-from rewriter.text.effects import Effects
-from rewriter.text.found_rows import KEEP, PRIMED
-from rewriter.text.nature import UNREAD, Nature
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.facts import UNREAD, StatementFacts
+from rewriter.sql.statements.found_rows import KEEP, PRIMED
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -190,7 +190,7 @@ class Relay:
         effects: Effects | None = None,
         literals: Values = (),
         column_metadata: ColumnMetadata | None = None,
-        nature: Nature = UNREAD,
+        nature: StatementFacts = UNREAD,
         request: Request | None = None,
         shards: Sequence[Load] = (),
     ) -> None:
@@ -313,7 +313,7 @@ class Relay:
         """The sync statements to be sent before the statement, and how many they are."""
         session = self.client.session
         pending = session.transaction.next
-        opens = self.plain or pending is None or not opens_none(self.nature, self.sql)
+        opens = self.plain or pending is None or self.nature.opens
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
             self._use_up()
         packets, count = sync_packets(session, conn, opens=opens)
@@ -335,18 +335,17 @@ class Relay:
         """
         client = self.client
         try:
-            reply = await Collector().run(conn, frame(b"\x02" + database.encode()))
+            refused = await change_database(conn, database)
         except ProxyError as error:
             self.task = None
             self.reply_lost(conn, error, True)
             return
         self.task = None
-        if reply.err is not None:
+        if refused is not None:
             self.conn = None
             lease.give_back(client, conn)
-            client.fail(reply.err)
+            client.fail(refused)
             return
-        conn.database = database
         self.send(conn)
 
     # -- Receiver
@@ -388,7 +387,7 @@ class Relay:
             if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
                 data = self._breaks(conn, data)
             elif session.tracker is not None:
-                data = tracked_reply(session, session.tracker, conn, data, self.sql, self.effects)
+                data = tracked_reply(self.client, session.tracker, conn, data, self.nature, self.effects)
         self.client.transport.write(data)
 
     def _breaks(self, conn: BackendConnection, data: bytes) -> bytes:
@@ -487,7 +486,7 @@ class Relay:
                 self.send(conn)
                 return
             self.loads.failed(scanned.err.code)
-            session.note_error(scanned.err.code, scanned.err.text())
+            session.note_error(scanned.err.code, scanned.err.text(session.results_codec))
             if scanned.err.code in NOTED:
                 note_error(client, conn.host, scanned.err)
             if not self.plain or needs_draining(session):
@@ -518,8 +517,8 @@ class Relay:
 
     def _keeps_warnings(self) -> bool:
         """Whether SHOW WARNINGS tells what it did before the statement, which has given none."""
-        theirs = self.client.session.env.flavour.keeps_warnings
-        return not self.plain and theirs and keeps_warnings(self.nature, self.sql)
+        flavour = self.client.session.env.flavour
+        return not self.plain and flavour.keeps_warnings and self.nature.keeps_warnings
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         client, self.conn, self.placing = self.client, None, None

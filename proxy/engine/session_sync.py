@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.session.transaction import XA, modes_of
 from proxy.wire.packets import query_packet
-from rewriter.text.effects import Effects
-from rewriter.text.found_rows import PRIMED
-from rewriter.text.nature import Nature
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.found_rows import PRIMED
 
 if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.session.state import Session
-
-#: Texts that are prepared, which may be in a literal or not: their plan does not know them.
-_OPENING = re.compile(
-    rb"\b(?:INSERT|UPDATE|DELETE|REPLACE|CALL)\b|\bFROM\b.*\bFROM\b", re.IGNORECASE | re.DOTALL
-)
-_CLEARING = re.compile(
-    rb"\b(?:INSERT|UPDATE|DELETE|REPLACE|SHOW)\b|\bFROM\b.*\bFROM\b", re.IGNORECASE | re.DOTALL
-)
-
-
-def opens_none(nature: Nature, sql: bytes) -> bool:
-    """Whether what SET TRANSACTION has set is not for this statement, since it opens no transaction."""
-    return _OPENING.search(sql) is None if nature.prepares else not nature.opens
-
-
-def keeps_warnings(nature: Nature, sql: bytes) -> bool:
-    """Whether MariaDB still shows what there was before, after this."""
-    return _CLEARING.search(sql) is None if nature.prepares else nature.keeps_warnings
-
 
 #: So many rows FOUND_ROWS() tells of after `_PRIME`: most likely no statement finds just these.
 NEVER_FOUND = 729
@@ -53,6 +32,7 @@ def effects_packets(session: Session, conn: BackendConnection, effects: Effects)
     """The packets that make the connection's LAST_INSERT_ID(), FOUND_ROWS() and ROW_COUNT() such that what
     the server is asked for afterwards is known to be the statement's own, or this session's.
     """
+    assigning(session, conn, effects)
     packets = []
     if effects.found_rows == PRIMED and XA not in session.transaction.pins.get(conn.host, ()):
         packets.append(_PRIME[session.env.flavour.name])
@@ -61,6 +41,16 @@ def effects_packets(session: Session, conn: BackendConnection, effects: Effects)
     if len(packets) == 2 and session.row_count == 1:
         packets.reverse()  # what changes no rows leaves ROW_COUNT() as it was: SELECT INTO makes it 1, SET 0
     return b"".join(map(query_packet, packets)), len(packets)
+
+
+def assigning(session: Session, conn: BackendConnection, effects: Effects) -> None:
+    """Note that nobody knows the values of the user variables that a statement is about to assign. Reading
+    them back ends that. Where a way of running forgets to, the next session's SET gives them their values, so
+    that it never sees another session's.
+    """
+    names = [f"@{name}" for name in effects.variables if session.names(name)]
+    if names:
+        conn.settings = conn.settings.unsure_of(names)
 
 
 def sync_packets(

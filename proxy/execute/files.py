@@ -101,7 +101,8 @@ class FileRequest(Request):
         self.outcome = "ok"
         if conn.scanner.err is not None:
             self.outcome = "error"
-            self.client.session.note_error(conn.scanner.err.code, conn.scanner.err.text())
+            session = self.client.session
+            session.note_error(conn.scanner.err.code, conn.scanner.err.text(session.results_codec))
         conn.close()
         lease.lost(self.client, conn, None)
         self._filled(False)

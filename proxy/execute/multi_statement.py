@@ -31,7 +31,7 @@ _SYNTAX = 1064
 _SYNTAX_ERROR = b"\xff" + _SYNTAX.to_bytes(2, "little")
 #: Nothing but blanks and comments.
 _COMMENTS = re.compile(
-    rb"(?:\s|/\*(?!M?!).*?\*/|--(?=[\x00-\x20])[^\n]*(?:\n|$)|#[^\n]*(?:\n|$))*", re.DOTALL
+    rb"(?:\s++|/\*(?!M?!)(?:[^*]++|\*(?!/))*+\*/|--(?=[\x00-\x20])[^\n]*+|#[^\n]*+)*+", re.DOTALL
 )
 
 

@@ -70,12 +70,14 @@ async def _read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> 
             _nothing(client, plan, found.diagnostics)
         elif plan.on_duplicate:
             await _insert_or_update(client, plan, writes[0], found)
-        elif len(writes) == 1 and not found.diagnostics:
+        elif len(writes) == 1 and not found.diagnostics and (plan.rows or not plan.assigns_id):
             alone = plan.rows and len(found.read) == 1
             told = await run(client, writes[0], _Inserted(client, plan) if alone else ToClient(client))
             client.finish(told.outcome)
         else:
             total = await _write_all(client, writes, found.diagnostics)
+            if plan.assigns_id and not plan.rows:  # the SELECT has assigned it
+                total.insert_id = total.insert_id or session.last_insert_id
             total.tell(plan if plan.rows and len(found.read) == 1 else None)
     finally:
         client.writing = None

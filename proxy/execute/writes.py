@@ -22,7 +22,7 @@ from proxy.engine.column_metadata import place_of
 from proxy.engine.diagnostics import drain_diagnostics, opens
 from proxy.engine.naming import logical, logical_rows
 from proxy.engine.outside_transaction import write_result
-from proxy.engine.session_sync import sync_packets
+from proxy.engine.session_sync import assigning, sync_packets
 from proxy.engine.warned import OF_TEXT, notices
 from proxy.engine.write_results import Part, first_id, summed_info
 from proxy.errors import ProxyError, in_parts
@@ -33,7 +33,7 @@ from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import Bound, Inserted
 from rewriter.route.column_metadata import ColumnMetadata
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -160,10 +160,9 @@ async def run_writes(
         running.update(work.conn for work in works.values() if work.conn is not None)
         reached = all(work.conn is not None for work in works.values())
         if reached:  # else nothing is sent: better no write than half of one
-            await asyncio.gather(*(run_host(client, work, atomic) for work in works.values()))
-            for work in works.values():
-                if effects is not None and work.conn is not None and not work.conn.closed:
-                    await drain_diagnostics(client, work.conn, effects._replace(insert_id="given"))
+            await asyncio.gather(
+                *(run_host(client, work, atomic, effects=effects) for work in works.values())
+            )
         failed = [part for part in parts if part.error is not None]
         if failed and atomic and reached:
             await undo(works.values())
@@ -203,9 +202,11 @@ async def run_host(
     atomic: bool,
     settings: Settings | None = None,
     opening: tuple[bytes, int] = (b"", 0),
+    effects: Effects | None = None,
 ) -> None:
     """One network write for the host, and its replies. With `atomic` a savepoint comes first. `settings`:
     others than the session's. `opening`: packets in front, each answered by OK, and how many they are.
+    `effects`: of the only statement, to be read back; its insert id the caller knows.
     """
     conn = work.conn
     if conn is None:
@@ -214,14 +215,18 @@ async def run_host(
     packets += opening[0]
     count += opening[1]
     work.kept = client.session.transaction.held.get(work.host) is conn
+    if effects is not None:
+        effects = effects._replace(insert_id="given")
+        assigning(client.session, conn, effects)
     if atomic:
         packets += query_packet(b"SAVEPOINT " + _SAVEPOINT)
         count += 1
     conn.begun = client.begun
     pipeline = _Pipeline(client, work.parts, bool(opening[1]) or opens(client.session, conn))
     await pipeline.run(conn, packets, count)
-    if not conn.closed and (pipeline.warnings or any(part.error for part in work.parts)):
-        work.parts[-1].diagnostics = await drain_diagnostics(client, conn)
+    failed = any(part.error for part in work.parts)
+    if not conn.closed and (pipeline.warnings or failed or effects is not None):
+        work.parts[-1].diagnostics = await drain_diagnostics(client, conn, effects)
 
 
 async def undo(works: Iterable[HostWork]) -> None:

@@ -166,7 +166,7 @@ extern PyObject *protocol_error;                    /* proxy.wire.packets's Prot
 extern PyObject *execute_prepared, *partial;        /* proxy.execute.prepared.prepare's execute; functools.partial */
 extern PyObject *binary_rows;                       /* proxy.wire.row_packets's */
 extern PyObject *direct;                            /* proxy.descriptors's */
-extern PyObject *nature_unread;                     /* rewriter.text.nature's UNREAD */
+extern PyObject *nature_unread;                     /* rewriter.sql.statements.facts's UNREAD */
 extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *most_of_a_packet, *no_bytes, *no_values;
 extern double unit, bounds[MOST_BOUNDS]; /* proxy.load's UNIT, proxy.stats's BUCKETS */
 extern Py_ssize_t bound_count, around_limit; /* rewriter.around's LONGEST */

@@ -49,26 +49,28 @@ def _ping(client: ClientConnection, payload: bytes) -> None:
 
 
 def _init_db(client: ClientConnection, payload: bytes) -> None:
-    database = _name(payload[1:])
+    codec = client.session.env.codec
+    database = _name(payload[1:], codec)
     if database is None:
-        raise ProxyError("unknown_database", database=payload[1:].decode("utf-8", "replace"))
+        raise ProxyError("unknown_database", database=payload[1:].decode(codec, "replace"))
     use_database(client, database)
 
 
 def _field_list(client: ClientConnection, payload: bytes) -> None:
     table, pos = read_nul_bytes(payload, 1)
     pattern = payload[pos:].rstrip(b"\0")
-    name = _name(table)
+    codec = client.session.env.codec
+    name = _name(table, codec)
     if name is None:
         database = client.session.database or ""
-        raise ProxyError("unknown_table", database=database, table=table.decode("utf-8", "replace"))
+        raise ProxyError("unknown_table", database=database, table=table.decode(codec, "replace"))
     TaskWork(client).start(field_list(client, name, pattern, payload))
 
 
-def _name(data: bytes) -> str | None:
-    """A database's or table's name; None when it is not UTF-8, and so nobody's."""
+def _name(data: bytes, codec: str) -> str | None:
+    """A database's or table's name in the client's character set; None when it is no text in it."""
     try:
-        return data.decode()
+        return data.decode(codec)
     except UnicodeDecodeError:
         return None
 

@@ -67,7 +67,7 @@ from rewriter.plans.sharded import UNION, Point
 from rewriter.route.by_id import row_by_id, text_by_id
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.route.id_lists import is_list, texts_by_host
-from rewriter.text.nature import UNREAD
+from rewriter.sql.statements.facts import UNREAD
 
 from .connection import Begin, ClientConnection
 

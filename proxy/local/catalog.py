@@ -102,7 +102,7 @@ def _to_host(client: Exchange, plan: Show, database: str) -> bool:
         return False
     # The database is named in the statement, or is the session's: only then must the connection be in it.
     current = database if database == client.session.database else None
-    client.relay.run(host, client.sql, current, nature=plan.nature)
+    client.relay.run(host, client.sql, current, nature=plan.facts)
     return True
 
 
@@ -115,8 +115,8 @@ def _part(client: Exchange, database: str) -> Shown:
 
 
 async def _asked(client: Exchange, host: str, sql: bytes) -> Collector | None:
-    """The reply of a host; None when it is an error, which the client then has got."""
-    async with borrowed(client, host) as conn:
+    """The reply of a host, in utf8mb4; None when it is an error, which the client then has got."""
+    async with borrowed(client, host, utf8=True) as conn:
         reply = await Collector().query(conn, sql)
     if reply.err is not None:
         client.fail(reply.err)
@@ -129,9 +129,11 @@ def _titled(definition: bytes, title: str) -> bytes:
     return decode_column(definition).renamed(title.encode("utf-8", "surrogateescape")).encode()
 
 
-def _title(plan: Listing, values: Values, name: str) -> str:
+def _title(client: Exchange, plan: Listing, values: Values, name: str) -> str:
     """The name of a list's column, which repeats the LIKE pattern."""
-    return name if plan.like is None else f"{name} ({like_text(plan.like, values)})"
+    if plan.like is None:
+        return name
+    return f"{name} ({like_text(plan.like, values, client.session.env.codec)})"
 
 
 # -- databases
@@ -149,7 +151,7 @@ async def _databases(client: Exchange, plan: ShowDatabases, values: Values) -> N
         return
     shown = shown_databases(client, reply.values(), "", set())
     names = sorted({one.logical for one in shown})
-    columns = [_titled(reply.columns[0], _title(plan, values, "Database"))]
+    columns = [_titled(reply.columns[0], _title(client, plan, values, "Database"))]
     await write_kept(client, plan, values, columns, [[name.encode()] for name in names], files=True)
 
 
@@ -200,7 +202,10 @@ async def _tables(client: Exchange, plan: ShowTables, values: Values) -> None:
     reply = await _asked(client, part.host, b"SHOW %bTABLES FROM %b WHERE 0" % (kind, _name(part.physical)))
     if reply is None:
         return
-    columns = [_titled(reply.columns[0], _title(plan, values, f"Tables_in_{database}")), *reply.columns[1:]]
+    columns = [
+        _titled(reply.columns[0], _title(client, plan, values, f"Tables_in_{database}")),
+        *reply.columns[1:],
+    ]
     names = await existing_tables(client, database)
     rows: list[Row] = [[name.encode(), b"BASE TABLE"] if full else [name.encode()] for name in names]
     await write_kept(client, plan, values, columns, rows, files=True)

@@ -77,7 +77,7 @@ async def _ask(client: Exchange, host: str, places: list[_Place]) -> set[str]:
     """The tables that one host has."""
     found: set[str] = set()
     try:
-        async with borrowed(client, host, all_rows=True) as conn:
+        async with borrowed(client, host, all_rows=True, utf8=True) as conn:
             for one in places:
                 counts: Counter[str] = Counter()
                 sql = one.sql("SELECT TABLE_NAME, COUNT(*)", one.tables, " GROUP BY TABLE_NAME")

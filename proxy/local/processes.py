@@ -44,6 +44,11 @@ _PRIVILEGES = {
     Role.WRITE: "SELECT, INSERT, UPDATE, DELETE, CREATE TEMPORARY TABLES, LOCK TABLES, EXECUTE",
     Role.ADMIN: "ALL PRIVILEGES",
 }
+_ALL = (
+    "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, REFERENCES, INDEX, ALTER, CREATE TEMPORARY TABLES,"
+    " LOCK TABLES, EXECUTE, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, EVENT, TRIGGER"
+)
+"""What ALL PRIVILEGES means for a database, one row each in information_schema."""
 
 
 # -- sessions
@@ -126,14 +131,18 @@ async def _process_list(client: Exchange, *, full: bool) -> None:
 
 async def process_constants(client: Exchange, definitions: Sequence[bytes], before: bytes) -> list[bytes]:
     """The sessions as SELECTs of constants, for columns with these definitions; see `rows.constant`."""
+    return _constants(await all_processes(client), definitions, before)
+
+
+def _constants(rows: Sequence[Mapping[str, Any]], definitions: Sequence[bytes], before: bytes) -> list[bytes]:
     columns = [decode_column(payload) for payload in definitions]
     return [
         b"SELECT "
         + b", ".join(
             constant(value, column, before)
-            for value, column in zip(_values(process, columns), columns, strict=True)
+            for value, column in zip(_values(row, columns), columns, strict=True)
         )
-        for process in await all_processes(client)
+        for row in rows
     ]
 
 
@@ -148,11 +157,12 @@ def grants(client: Exchange, plan: ShowGrants, values: Values) -> None:
     if user is None and me.sees_others:
         topology = client.snapshot.topology
         host = topology.default or topology.hosts[0]
-        client.relay.run(host, client.sql, nature=plan.nature)  # an account of the servers
+        client.relay.run(host, client.sql, nature=plan.facts)  # an account of the servers
         return
     if user is None or (user.name != me.name and not me.sees_others):
         raise ProxyError("no_grant", user=str(plan.user))
-    rows = [encode_row([line]) for line in _grants(user)]
+    codec = client.session.results_codec
+    rows = [encode_row([line.encode(codec, "replace")]) for line in _grants(user)]
     number = client.services.collations.of_results(client.session.settings)
     column = replace(text_column(f"Grants for {user.name}@%"), collation=number)
     write_result(client, [column.encode()], rows, counts=False)
@@ -166,3 +176,21 @@ def _grants(user: User) -> list[str]:
         f"GRANT {_PRIVILEGES[user.role]} ON `{database}`.* TO {account}"
         for database in sorted(user.databases)
     ]
+
+
+def privilege_constants(user: User, view: str, definitions: Sequence[bytes], before: bytes) -> list[bytes]:
+    """The user's privileges as SELECTs of constants, for a view of information_schema with columns of these
+    definitions. Privileges are for everything or for databases: views of tables and columns have none.
+    """
+    names = (_ALL if user.role is Role.ADMIN else _PRIVILEGES[user.role]).split(", ")
+    row = {"grantee": f"'{user.name}'@'%'", "table_catalog": "def", "is_grantable": "NO"}
+    rows: list[Mapping[str, Any]] = []
+    if view == "USER_PRIVILEGES":
+        rows = [row | {"privilege_type": name} for name in (names if user.databases is None else ["USAGE"])]
+    elif view == "SCHEMA_PRIVILEGES":
+        rows = [
+            row | {"table_schema": database, "privilege_type": name}
+            for database in sorted(user.databases or ())
+            for name in names
+        ]
+    return _constants(rows, definitions, before)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.engine.lease import borrowed
+from proxy.engine.loading import results_form
 from proxy.engine.outside_transaction import write_result
 from proxy.session.outcome import Outcome
-from proxy.wire.constants import ColumnFlag, ColumnType
+from proxy.wire.charsets import bytes_of
+from proxy.wire.constants import BINARY_COLLATION, UTF8MB4_GENERAL_CI, ColumnFlag, ColumnType
 from proxy.wire.resultset import NUMERIC, TEMPORAL, Column, decode_column, encode_row
 from rewriter.plain.views import introducer
 from rewriter.plans import Values
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 Row = list[bytes | None]
 
 _JSON = 245
+_UTF8_BYTES: Final = 4
 
 
 async def write_kept(
@@ -36,7 +40,8 @@ async def write_kept(
     files: bool = False,
 ) -> None:
     """Answer with the rows that the statement's LIKE (on the first column) or WHERE keeps. `columns` are
-    definitions. `files`: the first column names databases or tables, whose case matters.
+    definitions, they and the rows in utf8mb4. `files`: the first column names databases or tables, whose case
+    matters.
     """
     if plan.where is not None:
         reply = await _where(client, plan.where.render(values), columns, rows, files=files)
@@ -46,15 +51,43 @@ async def write_kept(
         numbers = sorted(int(row[0] or 0) for row in reply.values())
         rows = [rows[number] for number in numbers if number >= 0]
     elif plan.like is not None:
-        matches = like_pattern(like_text(plan.like, values), fold=not files)
+        matches = like_pattern(like_text(plan.like, values, client.session.env.codec), fold=not files)
         rows = [row for row in rows if matches((row[0] or b"").decode("utf-8", "replace"))]
     write_rows(client, columns, rows)
 
 
 def write_rows(client: Exchange, columns: Sequence[bytes], rows: Sequence[Row]) -> None:
-    """Answer with rows that to servers come from a query on tables, of information_schema."""
+    """Answer with rows, in utf8mb4, that to servers come from a query on tables, of information_schema."""
     client.session.apply(Outcome(diagnostics=[]))
+    columns, rows = _in_results(client, columns, rows)
     write_result(client, list(columns), [encode_row(row) for row in rows])
+
+
+def _in_results(
+    client: Exchange, columns: Sequence[bytes], rows: Sequence[Row]
+) -> tuple[Sequence[bytes], Sequence[Row]]:
+    """Definitions and rows of utf8mb4 in the character set of the client's results."""
+    session = client.session
+    number = client.services.collations.of_results(session.settings)
+    codec, form = session.results_codec, results_form(session)
+    if codec == "utf-8" and number == UTF8MB4_GENERAL_CI:
+        return columns, rows
+    told = [decode_column(payload) for payload in columns]
+    texts = [column.collation != BINARY_COLLATION for column in told]
+    width = bytes_of(number)
+    shown = []
+    for column, text in zip(told, texts, strict=True):
+        renamed = column.renamed(column.name.decode("utf-8", "replace").encode(codec, "replace"))
+        wide = replace(renamed, collation=number, length=column.length // _UTF8_BYTES * width)
+        shown.append((wide if text else renamed).encode())
+
+    def value(one: bytes | None, *, text: bool) -> bytes | None:
+        if one is None:
+            return None
+        return one.decode("utf-8", "replace").encode(codec, "replace") if text else form.stored(one)
+
+    made = [[value(one, text=text) for one, text in zip(row, texts, strict=True)] for row in rows]
+    return shown, made
 
 
 async def _where(
@@ -81,7 +114,11 @@ async def _where(
     topology = client.snapshot.topology
     async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
         # in parentheses it is an expression and nothing else
-        sql = b"SELECT shardgate_row FROM (%b) AS shown WHERE (%b)" % (b" UNION ALL ".join(selects), where)
+        sql = b"SELECT %bshardgate_row FROM (%b) AS shown WHERE (%b)" % (
+            AS_WRITTEN,
+            b" UNION ALL ".join(selects),
+            where,
+        )
         return await Collector().query(conn, sql)
 
 
@@ -99,6 +136,10 @@ def constant(value: bytes | None, column: Column, before: bytes) -> bytes:
     return b"CAST(%b AS JSON)" % text if column.type == _JSON else text
 
 
+AS_WRITTEN: Final = b"/*+ NO_DERIVED_CONDITION_PUSHDOWN() */ "
+"""MySQL writes a condition that it pushes into a UNION as text, and reads it again: a sjis or gbk character
+whose second byte is a backslash is an error then (1064).
+"""
 _PARTS: Final = re.compile(r"\\.|%+|.", re.DOTALL)
 _LONGEST: Final = 1 << 16
 """Characters of the longest text that is compared."""
@@ -142,10 +183,12 @@ def _matches(wanted: list[str], least: int, fold: bool, text: str) -> bool:
     return all(one == "%" for one in wanted[place:])
 
 
-def like_text(like: Template, values: Values) -> str:
-    """The pattern in a LIKE's string literal. Its backslashes stay, for they escape in the pattern too."""
+def like_text(like: Template, values: Values, codec: str = "utf-8") -> str:
+    """The pattern in a LIKE's string literal, whose text is in `codec`. Its backslashes stay, for they escape
+    in the pattern too.
+    """
     sql = like.render(values).strip()
     if sql[:1] not in (b"'", b'"', b"`"):
-        return sql.decode("utf-8", "replace")  # DESCRIBE table column
-    text, quote = sql[1:-1].decode("utf-8", "replace"), sql[:1].decode("latin-1")
+        return sql.decode(codec, "replace")  # DESCRIBE table column
+    text, quote = sql[1:-1].decode(codec, "replace"), sql[:1].decode("latin-1")
     return text.replace(quote * 2, quote)

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.backends.settings import RESULTS, TRACKING, variable_name
+from proxy.backends.settings import RESULTS, TRACK, TRACKING, TYPED_NULL, variable_name
 from proxy.catalog.facts import ask_defaults
 from proxy.engine.lease import borrowed
 from proxy.engine.left_behind import ask_left_behind, effects_on, pin, read_variables
+from proxy.engine.read_back import read_back, shown_by
 from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, xa_host
 from proxy.errors import ProxyError, in_parts
@@ -28,11 +29,10 @@ from proxy.wire.packets import Err
 from rewriter.plans import BindError, Values, is_one_host, lock_host
 from rewriter.plans.builtins import FOR_ALL, Assignment, SetScope, SetVariables
 from rewriter.plans.characteristics import Characteristics
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 from rewriter.text.tokens import quote_name
 
 from .own_variables import OWN, characteristic, check_own, check_setting, set_own, switch, word
-from .read_back import read_back, shown_by
 from .run_set import run_set
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ _PORTABLE = re.compile(
     rb"[-+]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)|NULL|TRUE|FALSE|(?P<text>'(?:[^'\\\x00\x80-\xff]|'')*')",
     re.IGNORECASE,
 )
+_SMALL = re.compile(rb"[-+]?[0-9]{1,18}")
 #: User variables' values as a session keeps them.
 _KEPT = re.compile(rb"(?:_\w+ ?)?(?:(?P<text>'[^'\\]*'|[0-9]+)|x'(?P<digits>[0-9A-Fa-f]*)')(?: COLLATE \w+)?")
 #: Connection character sets in which a text's bytes are not those of the statement.
@@ -77,7 +78,7 @@ def set_variables(client: Exchange, plan: SetVariables, values: Values) -> None:
     if all(simple.takes(assignment) for assignment in plan.assignments):
         active = xa_host(client)
         if active is not None and simple.autocommit and not client.session.autocommit:
-            client.relay.run(active, client.sql, nature=plan.nature)  # which refuses it in its own words
+            client.relay.run(active, client.sql, nature=plan.facts)  # which refuses it in its own words
             return
         simple.apply()
     else:
@@ -108,10 +109,12 @@ class _Simple:
             self.next = said if self.next is None else said.over(self.next)
             return True
         if scope is SetScope.USER:
-            if not name.isascii():
+            if not name or not name.isascii():  # @`` is a syntax error
                 return False
             value = self._portable(text) if assignment.constant and text is not None else None
-            if value is None or (value.upper() == b"NULL" and self._hides_variables()):
+            if value is not None and value.upper() == b"NULL":
+                value = self._null(f"@{name}")
+            if value is None:
                 return False
             self.settings[f"@{name}"] = value
             return True
@@ -138,6 +141,14 @@ class _Simple:
             return text
         digits = found["digits"]
         return found["text"] if digits is None else bytes.fromhex(digits.decode())
+
+    def _null(self, name: str) -> bytes | None:
+        """NULL for a user variable, of the type that it has; None when a server must say which that is."""
+        before = self.settings.get(name) or self.client.session.settings.get(name) or b"NULL"
+        if _SMALL.fullmatch(before):
+            before = TYPED_NULL + b"SIGNED)"
+        typed = before != b"NULL" and not before.startswith(TYPED_NULL)
+        return None if typed or self._hides_variables() else before
 
     def _hides_variables(self) -> bool:
         """Whether a routine may have left variables that only the connection has."""
@@ -259,7 +270,7 @@ async def _remember(
         await ask_left_behind(session, conn, Effects(), counted=False)
     changed = await read_back(conn, names)
     _check_reading(changed)
-    effects = effects_on(client, conn.host, plan, client.sql)
+    effects = effects_on(client, conn.host, plan)
     others = tables or (effects is not None and (bool(effects.calls) or effects.routine))
     read = {name.removeprefix("@@session.") for name in names}
     if not TRACKING.isdisjoint(read):
@@ -292,6 +303,8 @@ async def _remember(
         session.tracker.variables = await shown_by(conn, session, _told(plan, names))
         if tables:
             session.tracker.touched.add("R")
+    if not TRACKING.isdisjoint(read):
+        await Collector().query(conn, TRACK)  # the session's own settings are for what its client is told
     for assignment in own:
         if assignment.name in _MODES:
             session.drop_next(isolation=_MODES[assignment.name])
@@ -438,7 +451,11 @@ def _check(session: Session, assignment: Assignment, values: Values) -> None:
     if scope in FOR_ALL and name in OWN:
         raise ProxyError("session_variable", variable=name)
     if scope is SetScope.USER and not session.names(name):  # names outside ASCII are such in UTF-8 only
-        raise ProxyError("variable_name", name=ascii(name)[1:-1], charset=session.env.charset)
+        raise ProxyError(
+            "variable_name",
+            name=name if name.isprintable() else ascii(name)[1:-1],
+            charset=session.env.charset,
+        )
     if scope is SetScope.SESSION or scope in FOR_ALL:
         check_setting(name, assignment.value.render(values) if assignment.value is not None else None)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from config.flavour import Flavour
 from config.topology import Keyspace
+from proxy.engine.loading import results_form
 from proxy.engine.observe import shown
 from proxy.engine.seen import places_now, waits_now
 from proxy.engine.task import TaskWork
@@ -289,7 +290,15 @@ def _diagnostics(client: Exchange, plan: ShowDiagnostics, values: Values, *, err
     number = client.services.collations.of_results(client.session.settings)
     columns = _diagnostics_columns(client.session.env.flavour, number)
     codec = codec_of(number)
-    rows = [[item.level.encode(codec), item.code, item.message.encode(codec, "replace")] for item in found]
+    form = results_form(client.session)
+    rows = [
+        [
+            item.level.encode(codec),
+            form.stored(b"%d" % item.code),
+            item.message.encode(codec, "replace"),
+        ]
+        for item in found
+    ]
     answer_rows(client, columns, rows)
 
 

@@ -22,13 +22,14 @@ from proxy.errors import ProxyError
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.packets import eof_packet, query_packet
 from proxy.wire.resultset import decode_column
-from rewriter.plain.views import Shown, introducer, shown_sql, view_sql
+from rewriter.plain.views import VIEWS, Shown, introducer, shown_sql, view_sql
 from rewriter.plans import SystemViews, Values
 from rewriter.plans.gather import SCRATCH
 from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
+from rewriter.text.masks import unmask
 
-from .processes import process_constants
-from .rows import constant
+from .processes import privilege_constants, process_constants
+from .rows import AS_WRITTEN, constant
 
 if TYPE_CHECKING:
     from config.topology import Topology
@@ -47,15 +48,17 @@ async def run_views(
     host = plan.host(client.snapshot.topology)
     named = {name.decode() for value in values for name in _NAME.findall(value)}
     shown = shown_databases(client, (await list_databases(client)).values(), host, named)
-    async with borrowed(client, host, all_rows=True) as conn:
+    async with borrowed(client, host, all_rows=True, utf8=True) as conn:
         columns = await _columns(services, conn, plan.views)
         derived = [await _derived(client, conn, view, columns, shown) for view in plan.views]
     sql = plan.template.render((*values, *derived))
-    async with borrowed(client, host, plan.database) as conn:
-        if plan.effects is None:
+    if client.session.unsafe_charset:
+        sql = unmask(sql)
+    if plan.effects is None and not plan.writes:
+        async with borrowed(client, host, plan.database) as conn:
             await _stream(client, work, conn, sql)
             return
-    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals, nature=plan.nature)
+    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals, nature=plan.facts)
 
 
 async def _stream(client: Exchange, work: TaskWork, conn: BackendConnection, sql: bytes) -> None:
@@ -84,7 +87,7 @@ async def list_databases(client: Exchange) -> Collector:
     topology = client.snapshot.topology
     shards = "|".join(named_like(one.pattern) for one in topology.keyspaces.values() if one.sharded)
     where = f" WHERE `Database` NOT REGEXP '^({shards})$'" if shards else ""
-    async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
+    async with borrowed(client, topology.default or topology.hosts[0], all_rows=True, utf8=True) as conn:
         return await Collector().query(conn, b"SHOW DATABASES" + where.encode())
 
 
@@ -206,18 +209,26 @@ async def _derived(
         nothing = await Collector().query(conn, view_sql(view, names, (), (), flavour=flavour))
         sessions = await process_constants(client, nothing.columns, introducer(flavour))
         return view_sql(view, names, (), sessions, flavour=flavour)
+    if VIEWS[view].of_users:
+        if client.session.user.sees_others and not VIEWS[view].schema:
+            return f"SELECT * FROM information_schema.{view}".encode()
+        if not client.session.user.sees_others:
+            nothing = await Collector().query(conn, view_sql(view, names, (), (), flavour=flavour))
+            own = privilege_constants(client.session.user, view, nothing.columns, introducer(flavour))
+            return view_sql(view, names, (), own, flavour=flavour)
     local = [one for one in shown if one.host == conn.host]
     constants = []
     for one in shown:
         sql = shown_sql(view, names, one, flavour=flavour) if one.host != conn.host else b""
         if sql:
             constants += await _constants(client, one.host, sql)
-    return view_sql(view, names, local, constants, flavour=flavour)
+    sql = view_sql(view, names, local, constants, flavour=flavour)
+    return sql.replace(b"SELECT ", b"SELECT " + AS_WRITTEN, 1) if client.session.unsafe_charset else sql
 
 
 async def _constants(client: Exchange, host: str, sql: bytes) -> list[bytes]:
     """The rows of a SELECT on another host, as SELECTs without tables."""
-    async with borrowed(client, host, all_rows=True) as conn:
+    async with borrowed(client, host, all_rows=True, utf8=True) as conn:
         reply = await Collector().query(conn, sql)
     if reply.err is not None:
         raise ProxyError("host_unreachable", host=host, reason=reply.err.text())

@@ -14,7 +14,7 @@ from proxy.backends.memory import Memory
 from proxy.backends.pool import CAPABILITY_SETS, EXTENDED_METADATA
 from proxy.backends.settings import LOGIN, NEXT, Settings
 from proxy.errors import ProxyError
-from proxy.wire.charsets import NOT_ASCII
+from proxy.wire.charsets import NOT_ASCII, codec_named
 from proxy.wire.constants import Capability, Status
 from rewriter.plans import Env
 from rewriter.plans.characteristics import PLAIN, Characteristics
@@ -208,6 +208,11 @@ class Session:
         """Whether it is sure how a user variable's name is written: beyond ASCII in UTF-8 only."""
         return variable.isascii() or (self._utf8 and variable.isprintable())
 
+    @property
+    def results_codec(self) -> str:
+        """Python's codec of the texts that the client gets."""
+        return codec_named(self.settings.get("character_set_results"))
+
     def take_settings(self, settings: Settings) -> None:
         """Have these settings, which may have other user variables. ProxyError when those are too large."""
         if settings.user_bytes != self.settings.user_bytes:
@@ -328,6 +333,7 @@ class Session:
             self.server_version,
             charset,
             "" if connection == charset else connection,
+            codec_named(charset.encode()),
         )
         self.modes_status = _NO_BACKSLASH_ESCAPES if self.no_backslash_escapes else 0
         if self.env.ansi_quotes and self.env.flavour.tells_ansi_quotes:
@@ -362,6 +368,7 @@ def _env(
     server_version: str,
     charset: str,
     connection: str,
+    codec: str,
 ) -> Env:
     """One for all sessions that have the same settings: most have."""
     return Env(
@@ -377,6 +384,7 @@ def _env(
         flavour=flavour_of(server_version),
         charset=charset,
         connection=connection,
+        codec=codec,
     )
 
 

@@ -128,7 +128,7 @@ class Transaction:
         self.savepoints: tuple[Savepoint, ...] = ()
         self.next: Characteristics | None = None  # SET TRANSACTION: for the next transaction only
         self.spots: tuple[Spot, ...] = ()  # where it has been, with transaction_mode = 'single'
-        #: What keeps the session on its connection to a host: kind and name, as in `rewriter.text.effects`.
+        #: What keeps the session on its connection to a host: kind and name, as `Effects.pins` has them.
         self.pins: dict[str, list[tuple[str, str]]] = {}
         self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
         self.lost_by = _LOST  # the error that says so

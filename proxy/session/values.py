@@ -37,7 +37,11 @@ def quote(value: str | bytes, no_backslash_escapes: bool = False) -> bytes:
 
 
 def _text(session: Session, value: str | None) -> bytes:
-    return b"NULL" if value is None else quote(value, session.no_backslash_escapes)
+    if value is None:
+        return b"NULL"
+    if not value.isascii() and session.env.codec != "utf-8":
+        return b"_utf8mb4 x'" + value.encode("utf-8", "surrogateescape").hex().encode() + b"'"
+    return quote(value, session.no_backslash_escapes)
 
 
 def _user(session: Session) -> bytes:

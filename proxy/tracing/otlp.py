@@ -22,7 +22,6 @@ _ERROR: Final = 2
 _REMOTE_KNOWN, _REMOTE = 0x100, 0x200
 _NAMED: Final = 20
 """So many shards of a statement are named."""
-_TWO_WORDS: Final = frozenset({"CREATE", "ALTER", "DROP", "RENAME", "ANALYZE", "SHOW"})
 
 Attributes = dict[str, Any]
 
@@ -31,12 +30,9 @@ def summary(plan: Plan | None, verb: str = "") -> tuple[str, str]:
     """The operation and, with the tables that are sharded, the summary of a statement with this plan:
     "SELECT" and "SELECT pins". `verb`: the operation, where another is asked for than the plan's.
     """
-    words = "" if plan is None else plan.nature.words
-    own = words.partition(" ")[0]
-    if own in _TWO_WORDS:
-        own = words
-    if plan is None or (verb and verb != words.partition(" ")[0]):
+    if plan is None or (verb and verb != plan.facts.form.verb):
         return verb, verb
+    own = plan.facts.form.label
     return own, " ".join((own, *plan.sharded_tables)).strip()
 
 

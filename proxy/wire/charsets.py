@@ -7,6 +7,8 @@ numbers for the same collations below 256, but for utf8mb4_0900_ai_ci (255), whi
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 # A character set, then its collations as number:name without the character set's prefix (empty: just its
 # name).
 _TABLE = """
@@ -159,7 +161,25 @@ def bytes_of(collation: int) -> int:
     return _WIDTHS.get(COLLATIONS.get(collation, ("utf8mb4", ""))[0], 1)
 
 
+_WIDE_CODECS = {COLLATIONS[number][0]: codec for number, codec in WIDE.items()}
+
+
+@lru_cache(maxsize=256)
+def codec_named(charset: bytes | None) -> str:
+    """Python's codec of a character set's texts, whose name is an SQL word or text. UTF-8 for one unknown
+    here, for none, and for binary: then servers send and read their own names, which are UTF-8.
+    """
+    name = (charset or b"").strip(b"'").decode("ascii", "replace").lower()
+    return _WIDE_CODECS.get(name) or _CODECS.get(name, "utf-8")
+
+
+def values_codec(charset: bytes | None) -> str:
+    """That of the values that `Collector.values` gives for results in this character set."""
+    codec = codec_named(charset)
+    return "utf-8" if codec in _WIDE_CODECS.values() else codec
+
+
 def codec_of(collation: int) -> str:
     """Python's codec for text a client with this collation sends. UTF-8 for a number or set unknown here."""
     charset, _ = COLLATIONS.get(collation, ("utf8mb4", ""))
-    return _CODECS.get(charset, "utf-8")
+    return _WIDE_CODECS.get(charset) or _CODECS.get(charset, "utf-8")

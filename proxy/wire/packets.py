@@ -189,8 +189,9 @@ class Err:
     own: bytes = b""
     fenced: str = ""
 
-    def text(self) -> str:
-        return self.message.decode("utf-8", "replace")
+    def text(self, codec: str = "utf-8") -> str:
+        """The message; `codec`: that of the character set of results, in which servers send it."""
+        return self.message.decode(codec, "replace")
 
 
 def parse_ok(payload: bytes) -> Ok:

@@ -2,23 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
 from .constants import Status
-from .packets import Ok, lenenc_bytes, ok_packet, read_lenenc_bytes
+from .packets import Ok, ProtocolError, lenenc_bytes, ok_packet, read_lenenc_bytes
 
 _CHANGED = int(Status.SESSION_STATE_CHANGED)
-_STATE_CHANGE = 2
-"""The entry that says that something of the session was changed: a system or user variable, the current
-database, a prepared statement, a temporary table. MySQL has others when a transaction begins or ends."""
+_VARIABLE, _SCHEMA, _STATE_CHANGE = 0, 1, 2
 
 
-def untracked(ok: Ok) -> tuple[Ok, bool]:
-    """An OK packet without the session state that it has, and whether the state was changed. ProtocolError
-    when it cannot be read.
+class Changes(NamedTuple):
+    """Changes of a session that its server has told. `state`: anything has changed (a system or user
+    variable, the current database, a prepared statement, a temporary table). `variables`: system variables
+    that were set, with their values as shown. `database`: the current database, "" for none; None when it was
+    not told. `left`: the one that was current before, where it is known.
+    """
+
+    state: bool = False
+    variables: Mapping[str, str] = {}
+    database: str | None = None
+    left: str | None = None
+
+    def __bool__(self) -> bool:
+        return self.state or bool(self.variables) or self.database is not None
+
+    @property
+    def moved(self) -> bool:
+        """Whether code has chosen another current database. Servers tell the one that there is after any code
+        of another database, which they choose before it and leave behind it; and on a connection for which no
+        database was chosen the session's is elsewhere.
+        """
+        return self.database is not None and self.left is not None and self.database != self.left
+
+    def then(self, later: Changes) -> Changes:
+        """Both, one after the other."""
+        if not self:
+            return later
+        moved = later.database is not None
+        return Changes(
+            self.state or later.state,
+            {**self.variables, **later.variables},
+            later.database if moved else self.database,
+            later.left if moved and self.database is None else self.left,
+        )
+
+
+UNCHANGED: Final = Changes()
+
+
+def untracked(ok: Ok) -> tuple[Ok, Changes]:
+    """An OK packet without the session state that it has, and the changes that this tells. ProtocolError when
+    it cannot be read.
     """
     info, at = read_lenenc_bytes(ok.info, 0)
     state, _ = read_lenenc_bytes(ok.info, at)
     shown = lenenc_bytes(info) if info else b""
-    return ok._replace(status=ok.status & ~_CHANGED, info=shown), _has_change(state or b"")
+    return ok._replace(status=ok.status & ~_CHANGED, info=shown), _changes(state or b"")
 
 
 def rewritten(ok: Ok, seq: int) -> bytes:
@@ -28,11 +68,27 @@ def rewritten(ok: Ok, seq: int) -> bytes:
     )
 
 
-def _has_change(state: bytes) -> bool:
-    at = 0
+def _changes(state: bytes) -> Changes:
+    at, changed, database = 0, False, None
+    variables: dict[str, str] = {}
     while at < len(state):
         kind = state[at]
-        _, at = read_lenenc_bytes(state, at + 1)
+        entry, at = read_lenenc_bytes(state, at + 1)
         if kind == _STATE_CHANGE:
-            return True
-    return False
+            changed = True
+        elif kind == _SCHEMA:
+            database = _texts(entry or b"")[0]
+        elif kind == _VARIABLE:
+            texts = _texts(entry or b"")  # MariaDB puts several variables into one entry
+            variables.update(zip(texts[::2], texts[1::2], strict=False))
+    return Changes(changed, variables, database)
+
+
+def _texts(entry: bytes) -> list[str]:
+    at, found = 0, []
+    while at < len(entry):
+        text, at = read_lenenc_bytes(entry, at)
+        found.append((text or b"").decode("utf-8", "surrogateescape"))
+    if not found:
+        raise ProtocolError("an entry of the session state is empty")
+    return found

@@ -8,7 +8,6 @@ be at most, and `estimated` says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
@@ -183,8 +182,11 @@ class _Costing:
         def check(shards: int | None) -> None:
             if shards is None and plan.denied is not None:
                 raise plan.denied.failure
-            with suppress(NotSupported):
+            try:
                 plan.bind(values, self._topology, _first)  # what it must not change, it must not change here
+            except BindError as error:
+                if not isinstance(error, NotSupported) and error.name != "shard_missing":
+                    raise
 
         return self.sharded(plan, values, check)
 
@@ -371,9 +373,14 @@ def _each(one: Comparison, values: Values) -> Placed:
 
 
 def _is_old(number: int, keyspace: Keyspace) -> bool:
-    """Whether an ID is one that no shard has ever made: a number counted from 1 on."""
+    """Whether no shard has ever made this ID: a number counted from 1 on, or one of a shard that there is
+    not.
+    """
     layout = keyspace.layout
-    return layout is not None and 0 <= number < _least(layout)
+    if layout is None:
+        return False
+    shard = layout.shard_of(number)
+    return 0 <= number < _least(layout) or (shard is not None and keyspace.host_of(shard) is None)
 
 
 def _least(layout: Layout) -> int:

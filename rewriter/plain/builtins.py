@@ -22,16 +22,18 @@ from rewriter.plans.builtins import (
     Use,
 )
 from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
-from rewriter.route.beyond import EVERY_DATABASE
 from rewriter.route.context import Statement
 from rewriter.route.scope import INFORMATION_SCHEMA, Refuse, Unsupported
 from rewriter.route.slot_filling import fill_database_facts, fill_slots
 from rewriter.route.values import Slots
 from rewriter.splice import Template
+from rewriter.sql.privileges.beyond import EVERY_DATABASE
+from rewriter.sql.privileges.variables import PRIVILEGED
+from rewriter.sql.statements.inner import behind_set_statement
+from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits
-from rewriter.text.prefixes import behind_set_statement
-from rewriter.text.statement import PRIVILEGED, access_of
-from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable
+from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable, quote_name
+from rewriter.text.written import encoded
 
 from .nowhere import plan_nowhere
 from .unsharded import About, plan_confined
@@ -213,7 +215,7 @@ def set_(statement: Statement) -> Plan | None:
     if source.is_word(1, "PASSWORD", "ROLE", "RESOURCE") or words.take("DEFAULT", "ROLE"):
         raise _unsupported(f"SET {source.tokens[1].text}")
     texts = Texts(statement, variables=False)
-    home = plan_confined(statement, Access.READ)
+    home = plan_confined(statement)
     if home is None:
         fill_database_facts(source, texts.edits)
     databases = home.databases if home is not None else ()
@@ -251,44 +253,25 @@ def _for_admins(assignment: Assignment, flavour: Flavour) -> bool:
 
 def _set_password(statement: Statement) -> Plan | None:
     """SET PASSWORD FOR an account of the servers, where it is clear of which."""
-    plan = plan_confined(statement, Access.ADMIN, implicit_commit=True)
-    return plan or plan_nowhere(statement, About(Access.ADMIN, implicit_commit=True))
+    return plan_confined(statement) or plan_nowhere(statement, About())
 
 
 def _set_statement(statement: Statement) -> Plan:
     """MariaDB's SET STATEMENT … FOR statement, where the statement itself is passed on."""
     source = statement.source
     at = behind_set_statement(source)
-    if not source.is_word(at, *_FOR_ONE_STATEMENT) and not source.is_op(at, "("):
+    if not form_of(source, at).behind_set_statement:
         raise _unsupported(f"SET STATEMENT … FOR {source.at(at).text}".rstrip(), "Use SET SESSION.")
     for one in range(2, at - 1):
         if source.is_name(one) and _OF_READING.match(source.at(one).name):
             name = source.at(one).name
             raise _unsupported(f"SET STATEMENT {name}", f"SET SESSION {name} before the statement.")
-    needed, commits = access_of(source.at(at).text, source.at(at + 1).text)
-    plan = plan_confined(statement, needed, implicit_commit=commits)
+    plan = plan_confined(statement)
     if plan is None:
         raise _unsupported("SET STATEMENT")
     return plan
 
 
-_FOR_ONE_STATEMENT: Final = (
-    *(
-        "SELECT",
-        "WITH",
-        "VALUES",
-        "TABLE",
-        "INSERT",
-        "REPLACE",
-        "UPDATE",
-        "DELETE",
-        "EXPLAIN",
-        "DESCRIBE",
-        "DESC",
-    ),
-    *("ANALYZE", "DO", "CALL", "CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE", "OPTIMIZE", "REPAIR"),
-    *("CHECK", "CHECKSUM", "PREPARE", "EXECUTE", "DEALLOCATE", "LOAD", "FLUSH", "HANDLER", "LOCK"),
-)
 #: Variables that change how a text is read, or how its bytes are.
 _OF_READING: Final = re.compile(
     "sql_mode|character_set_|collation_|autocommit|completion_type", re.IGNORECASE
@@ -361,13 +344,10 @@ def _names(words: Words, texts: Texts, end: int) -> Assignment | None:
     if not names and not words.take("CHARACTER", "SET") and not words.take("CHARSET"):
         return None
     scope = SetScope.NAMES if names else SetScope.CHARSET
-    if words.take("DEFAULT"):
-        if words.at != end:
-            raise Unreadable("expected the end")
-        return Assignment(scope=scope, name=scope, value=None, constant=bool(names))
-    charset = _charset(texts, words.at)
-    collate = None
-    words.at += 1
+    charset = collate = None
+    if not words.take("DEFAULT"):
+        charset = _charset(texts, words.at)
+        words.at += 1
     if names and words.take("COLLATE"):
         collate = _charset(texts, words.at)
         words.at += 1
@@ -383,7 +363,9 @@ def _charset(texts: Texts, at: int) -> Template:
         raise Unreadable("expected a name")
     if token.kind == STRING:
         return texts.template(at, at + 1)
-    return Template((token.name.encode("utf-8", "surrogateescape"),))
+    if token.kind == NAME:  # `default` is no keyword
+        return Template((quote_name(token.name),))
+    return Template((encoded(token.name),))
 
 
 def _assignment(words: Words, texts: Texts, end: int, sticky: SetScope) -> tuple[Assignment, SetScope]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from config.schema import Kind
-from rewriter.plan import Access, Plan
+from rewriter.plan import Plan
 from rewriter.plans import LoadLocal, is_one_host
 from rewriter.route.context import Statement, not_yet
 from rewriter.route.scope import Scope
+from rewriter.sql.statements.forms import Kind as StatementKind
 from rewriter.text.facts import Block
 from rewriter.text.parse import Parser
 
@@ -16,22 +17,17 @@ from .unsharded import plan_confined, plan_unsharded
 
 
 def load(statement: Statement) -> Plan | None:
-    """The rule for LOAD. A file of the server's is for admins, one of the client's (LOCAL) for who may write.
-    Raises Unreadable and Refuse.
-    """
-    source = statement.source
-    if not source.is_word(0, "LOAD") or not source.is_word(1, "DATA", "XML"):
+    """The rule for LOAD DATA and LOAD XML. Raises Unreadable and Refuse."""
+    if statement.form.kind is not StatementKind.LOAD:
         return None
-    local = source.is_word(2, "LOCAL") or source.is_word(3, "LOCAL")
-    access = Access.WRITE if local else Access.ADMIN
-    plan = plan_confined(statement, access) or _into(statement, access)
-    if not local or not is_one_host(plan):
+    plan = plan_confined(statement) or _into(statement)
+    if not statement.form.words.endswith("LOCAL") or not is_one_host(plan):
         return plan
     common = {field.name: getattr(plan, field.name) for field in fields(Plan)}
     return LoadLocal(**common, statement=plan)
 
 
-def _into(statement: Statement, access: Access) -> Plan:
+def _into(statement: Statement) -> Plan:
     """The plan by the table that is named."""
     source = statement.source
     parser = Parser(source)
@@ -50,7 +46,7 @@ def _into(statement: Statement, access: Access) -> Plan:
         return not_yet(what, "its rows belong to different shards", "INSERT the rows, many at a time.")
     if any(one.table is not None and one.table.kind is Kind.REFERENCE for one in scope.targets.values()):
         return not_yet("LOAD of a reference table", "it has a copy on every host", "INSERT the rows.")
-    plan = plan_unsharded(statement, [block], scope, access)
+    plan = plan_unsharded(statement, [block], scope)
     if not is_one_host(plan) or plan.database is not None:
         return plan
     # the file is read in the character set of the connection's current database, which may be any other's

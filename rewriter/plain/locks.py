@@ -9,7 +9,6 @@ from __future__ import annotations
 from rewriter.plan import Plan
 from rewriter.plans.builtins import LockTables, SwitchKeys
 from rewriter.route.context import Statement
-from rewriter.route.needs import access
 from rewriter.route.scope import Scope, Unsupported
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.tokens import Unreadable
@@ -39,7 +38,7 @@ def lock(statement: Statement) -> Plan | None:
                 alternative="Lock the databases' tables one after another.",
             )
         return None
-    needed, commits = access(statement.source)
+    commits = statement.form.commits_before(statement.names.env.flavour)
     databases = tuple(dict.fromkeys(target.database for target in scope.targets.values()))
     keyspaces = tuple(dict.fromkeys(target.keyspace for target in scope.targets.values()))
     if forms == {"single"} and len(keyspaces) == 1:
@@ -52,10 +51,9 @@ def lock(statement: Statement) -> Plan | None:
                 else b" AS " + statement.source.text(ref.span.end - 1, ref.span.end)
             )
             text.edits.replace(ref.span, name + alias)
-        return text.plan(Place(keyspaces), About(needed, databases, implicit_commit=commits))
+        return text.plan(Place(keyspaces), About(databases))
     tables = ", ".join(ref.name for ref, target in scope.targets.items() if target.form == "sharded")
     return LockTables(
-        access=needed,
         implicit_commit=commits,
         databases=databases,
         tables=tables or ", ".join(ref.name for ref in scope.targets),
@@ -94,5 +92,5 @@ def switch_keys(statement: Statement) -> Plan | None:
     target = statement.names.target(TableRef("table", Span(first, words.at), name, database))
     if target.form not in ("sharded", "single"):
         return None
-    needed, commits = access(statement.source)
-    return SwitchKeys(access=needed, implicit_commit=commits, databases=(target.database,))
+    commits = statement.form.commits_before(statement.names.env.flavour)
+    return SwitchKeys(implicit_commit=commits, databases=(target.database,))

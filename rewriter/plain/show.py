@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from rewriter.plan import Access, Plan
+from rewriter.plan import Plan
 from rewriter.plans.builtins import (
     Listing,
     Show,
@@ -26,6 +26,7 @@ from rewriter.plans.builtins import (
     ShowProxySessions,
     ShowProxyStatus,
     ShowProxyTransactions,
+    ShowRoutines,
     ShowShards,
     ShowStatus,
     ShowTables,
@@ -37,9 +38,9 @@ from rewriter.plans.builtins import (
 from rewriter.route.context import Statement
 from rewriter.route.scope import Refuse, Unsupported
 from rewriter.splice import Template
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.facts import facts_of
 from rewriter.text.facts import Span, TableRef
-from rewriter.text.nature import nature_of
 from rewriter.text.tokens import VARIABLE, WORD, Unreadable
 
 from .builtins import Texts, Words
@@ -116,11 +117,13 @@ class _Show:
         return name
 
     def table(self) -> tuple[str, str]:
-        """table, database.table, or table FROM database: database and table."""
+        """table or database.table, and FROM database, which counts if both are given: database and table."""
         first = self.words.name()
-        if self.words.op("."):
-            return first, self.words.name()
-        return self.database(), first
+        if not self.words.op("."):
+            return self.database(), first
+        table = self.words.name()
+        said = self.words.source.is_word(self.words.at, "FROM", "IN")
+        return self.database() if said else first, table
 
     def check(self, database: str, table: str) -> None:
         """Raises Refuse when there is no such table."""
@@ -151,9 +154,13 @@ def show(statement: Statement) -> Plan | None:
         return reader.finished(ShowStatus(text=text))
     scope = 2 if statement.source.is_word(1, "SESSION", "LOCAL", "GLOBAL") else 1
     if statement.source.is_word(scope, "VARIABLES"):
-        home = plan_confined(statement, Access.READ) or Text(statement).plan(Place(), About(Access.READ))
-        nature = nature_of(statement.source, flavour=statement.names.env.flavour)
-        return ShowVariables(home=replace(home, nature=nature))
+        return ShowVariables(home=_as_for_a_server(statement))
+    for what in _OF_ROUTINES:
+        if words.take(*what.split(), "STATUS"):
+            like = reader.token() if words.take("LIKE") else None  # alone: it goes into another text
+            where = None if like is not None else reader.like_where()[1]
+            home = _as_for_a_server(statement)
+            return reader.finished(ShowRoutines(what=what, like=like, where=where, home=home))
     diagnostics = _diagnostics(reader)
     if diagnostics is not None:
         return diagnostics
@@ -171,6 +178,15 @@ def show(statement: Statement) -> Plan | None:
     if words.take("COLUMNS") or words.take("FIELDS"):
         return _columns(reader, full=full, extended=extended)
     return None if full else _others(reader, extended=extended)
+
+
+_OF_ROUTINES: Final = ("PROCEDURE", "FUNCTION", "PACKAGE BODY", "PACKAGE", "LIBRARY")
+
+
+def _as_for_a_server(statement: Statement) -> Plan:
+    """The plan of a SHOW that a server answers."""
+    home = plan_confined(statement) or Text(statement).plan(Place(), About())
+    return replace(home, facts=facts_of(statement.source, flavour=statement.names.env.flavour))
 
 
 def _grants(reader: _Show) -> Plan:

@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from config.schema import Kind
-from rewriter.plan import Access, Plan
+from rewriter.plan import Plan
 from rewriter.route.context import Statement
 from rewriter.route.scope import Refuse, Scope, Target, Unsupported
+from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.forms import Objects
-from rewriter.text.effects import Effects
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.parse import Parser
 from rewriter.text.tokens import Source, quote_name
@@ -37,7 +37,7 @@ def define_single(statement: Statement, span: Span, target: Target) -> Plan:
         text.edits.replace(name, quote_name(other.physical.decode()), b".", last)
     if begin < len(source.tokens):
         _edit_select(statement, text, begin, target)
-    about = About(access=Access.ADMIN, databases=(target.database,), implicit_commit=True)
+    about = About((target.database,))
     plan = text.plan(Place((target.keyspace,)), about)
     return replace(plan, effects=(plan.effects or Effects())._replace(tables=True))
 

@@ -11,12 +11,11 @@ from typing import Final, NamedTuple, TypedDict
 
 from config.schema import Kind
 from rewriter.bound import BindError, NotSupported
-from rewriter.plan import Access, Plan
+from rewriter.plan import Plan
 from rewriter.plans import AnyHost, Passthrough, Physical, is_one_host
 from rewriter.route.column_metadata import unsharded_column_metadata
 from rewriter.route.columns import Columns, Extras
 from rewriter.route.context import Statement
-from rewriter.route.reachable import reached, tells_of_others
 from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Refuse, Scope, Target, Unsupported
 from rewriter.route.slot_filling import (
     fill_database_facts,
@@ -27,19 +26,18 @@ from rewriter.route.slot_filling import (
 )
 from rewriter.route.values import Slots
 from rewriter.splice import Template
+from rewriter.sql.privileges.reachable import reached, tells_of_others
+from rewriter.sql.statements.effects import Effects, defines_routine, may_read_views
 from rewriter.text.edits import Edits
-from rewriter.text.effects import Effects, defines_routine, may_read_views
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.parse import Parser
 from rewriter.text.tokens import Source, Unreadable
 
 
 class _Common(TypedDict):
-    access: Access
     session_slots: tuple[str, ...]
     databases: tuple[str, ...]
     effects: Effects | None
-    implicit_commit: bool
     template: Template
     unchanged: bool
     database: str | None
@@ -57,10 +55,8 @@ class Place(NamedTuple):
 class About(NamedTuple):
     """What else a plan says of a statement; see the attributes of the plans."""
 
-    access: Access
     databases: tuple[str, ...] = ()
     database: str | None = None
-    implicit_commit: bool = False
     tables: bool = False
     """Whether all that is read is known to be tables, by the schema document."""
 
@@ -101,17 +97,14 @@ class Text:
         """The plan of this text."""
         unchanged = not self.edits
         template = whole(self.source) if unchanged else self.edits.template()
-        system = any(database.lower() in SYSTEM_DATABASES for database in about.databases)
         effects = self._statement.effects
         # MariaDB says at once what a view's functions have changed
         if not (self.flavour.tells_changes_at_once or about.tables) and may_read_views(self.source):
             effects = (effects or Effects())._replace(reads=True)
         common = _Common(
-            access=Access.ADMIN if system and about.access == Access.WRITE else about.access,
             session_slots=tuple(self.slots.names),
             databases=about.databases,
             effects=effects,
-            implicit_commit=about.implicit_commit,
             template=template,
             unchanged=unchanged,
             database=about.database,
@@ -155,7 +148,6 @@ def plan_unsharded(
     statement: Statement,
     blocks: Iterable[Block],
     scope: Scope,
-    access: Access = Access.READ,
     deleted: Iterable[tuple[TableRef, TableRef]] = (),
 ) -> Plan:
     """The plan of a statement none of whose tables is sharded. `deleted`: the targets of a DELETE of several
@@ -175,12 +167,12 @@ def plan_unsharded(
         )
     )
     if not forms or forms == {"system"}:
-        about = About(access, databases, system(targets))
+        about = About(databases, system(targets))
         return text.plan(_system_place(statement, databases), about)
     current = name_targets(text, scope, deleted)
     if _unqualified(targets):
         current = statement.names.env.database
-    about = About(access, databases, current)
+    about = About(databases, current)
     locations = [(one.keyspace, one.shard) for one in targets.values() if one.form == "physical"]
     placed = [one for one in targets.values() if one.form != "system" and not _everywhere(one)]
     if locations and any(one.form != "physical" for one in placed):
@@ -262,7 +254,7 @@ def mixed(scope: Scope) -> Refuse:
     )
 
 
-def plan_confined(statement: Statement, access: Access, *, implicit_commit: bool = False) -> Plan | None:
+def plan_confined(statement: Statement) -> Plan | None:
     """The plan of any statement while the current database is not a sharded one, and no other is named.
 
     None when the statement's tables have to be looked at.
@@ -283,7 +275,7 @@ def plan_confined(statement: Statement, access: Access, *, implicit_commit: bool
         _label(statement, text)
     elif text.edits and source.is_word(0, "CREATE"):
         _label(statement, text, _first(source, "SELECT"))
-    about = About(access, _asked_for(statement, database, others), database, implicit_commit)
+    about = About(_asked_for(statement, database, others), database)
     if home.form == "physical":
         if others or _names_default(statement):
             return None

@@ -24,8 +24,9 @@ from rewriter.route.context import Statement
 from rewriter.route.scope import INFORMATION_SCHEMA, Refuse, Scope
 from rewriter.splice import Part
 from rewriter.sql.statements.forms import Kind as StatementKind
-from rewriter.text.facts import Query, Span, TableRef
+from rewriter.text.facts import Block, Span, TableRef
 from rewriter.text.parse import Parser
+from rewriter.text.parse_write import WriteParser
 from rewriter.text.tokens import Unreadable
 
 from .unsharded import Text
@@ -37,16 +38,19 @@ class View:
 
     `schema` names the column with that database's name, `table` the one with the table's, if there is one.
     `of_tables`: a sharded database's rows are those of its tables, else it has none. `once`: it has one row.
+    `of_users`: servers tell of the connection's account what the proxy must tell of its own users.
     """
 
     schema: str = "TABLE_SCHEMA"
     table: str = "TABLE_NAME"
     of_tables: bool = True
     once: bool = False
+    of_users: bool = False
 
 
 _NOT_SHARDED: Final = View(of_tables=False)
 _TABLES: Final = View()
+_PRIVILEGES: Final = View(of_tables=False, of_users=True)
 
 VIEWS: Final[Mapping[str, View]] = {
     "SCHEMATA": View("SCHEMA_NAME", "", once=True),
@@ -65,7 +69,7 @@ VIEWS: Final[Mapping[str, View]] = {
     "CHECK_CONSTRAINTS": View("CONSTRAINT_SCHEMA", ""),
     "ST_GEOMETRY_COLUMNS": _TABLES,
     "GEOMETRY_COLUMNS": View("F_TABLE_SCHEMA", "F_TABLE_NAME"),
-    "PROCESSLIST": View("", ""),
+    "PROCESSLIST": View("", "", of_users=True),
     "VIEWS": _NOT_SHARDED,
     "VIEW_TABLE_USAGE": View("VIEW_SCHEMA", of_tables=False),
     "VIEW_ROUTINE_USAGE": _NOT_SHARDED,
@@ -75,9 +79,10 @@ VIEWS: Final[Mapping[str, View]] = {
     "PARAMETERS": View("SPECIFIC_SCHEMA", of_tables=False),
     "LIBRARIES": View("LIBRARY_SCHEMA", of_tables=False),
     "ROUTINE_LIBRARIES": View("ROUTINE_SCHEMA", of_tables=False),
-    "SCHEMA_PRIVILEGES": _NOT_SHARDED,
-    "TABLE_PRIVILEGES": _NOT_SHARDED,
-    "COLUMN_PRIVILEGES": _NOT_SHARDED,
+    "USER_PRIVILEGES": View("", "", of_users=True),
+    "SCHEMA_PRIVILEGES": _PRIVILEGES,
+    "TABLE_PRIVILEGES": _PRIVILEGES,
+    "COLUMN_PRIVILEGES": _PRIVILEGES,
     "TABLE_STATISTICS": _NOT_SHARDED,
     "INDEX_STATISTICS": _NOT_SHARDED,
     "JSON_DUALITY_VIEWS": _NOT_SHARDED,
@@ -86,7 +91,8 @@ VIEWS: Final[Mapping[str, View]] = {
     "JSON_DUALITY_VIEW_TABLES": _NOT_SHARDED,
 }
 """The views of which the rows depend on who asks. All others of information_schema are the server's.
-PROCESSLIST has the proxy's sessions, all of them constants.
+PROCESSLIST has the proxy's sessions, all of them constants; the views of privileges have those of the
+settings, but for administrators without a list.
 """
 
 _SCHEMAS: Final = frozenset(
@@ -102,30 +108,50 @@ ESTIMATES: Final = frozenset({"TABLE_ROWS", "DATA_LENGTH", "INDEX_LENGTH", "CARD
 
 
 def system_views(statement: Statement) -> Plan | None:
-    """The rule for queries on views that show databases; None for all others, and inside a physical one."""
+    """The rule for queries on views that show databases, and INSERT of their rows; None for all others, and
+    inside a physical one.
+    """
     source, names = statement.source, statement.names
     current = names.env.database or ""
     inside = current not in names.schema.databases and names.physical(current) is not None
-    if statement.form.kind is not StatementKind.QUERY or inside:
+    inserts = source.is_word(0, "INSERT", "REPLACE")
+    if not (inserts or statement.form.kind is StatementKind.QUERY) or inside:
         return None
     if current.lower() != INFORMATION_SCHEMA and not any(
         token.name.lower() == INFORMATION_SCHEMA for token in source.tokens
     ):
         return None
-    parser = Parser(source)
     scope = Scope(source)
     try:
-        query = parser.query(None)
-        if parser.at < parser.end:
-            return None
-        scope.add_query(names, query)
+        blocks = _inserted(statement, scope) if inserts else _asked(statement, scope)
     except (Refuse, Unreadable):
         return None  # another rule says what is wrong
     refs = [ref for ref in scope.targets if _view(ref, scope) in VIEWS]
     forms = {target.form for target in scope.targets.values()}
     if not refs or forms & {"sharded", "physical"}:
         return None
-    return _plan(statement, query, scope, refs)
+    return _plan(statement, blocks, scope, refs, writes=inserts)
+
+
+def _asked(statement: Statement, scope: Scope) -> list[Block]:
+    """The blocks of a query, whose tables `scope` gets. Raises Unreadable and Refuse."""
+    parser = Parser(statement.source)
+    query = parser.query(None)
+    if parser.at < parser.end:
+        raise parser.unreadable("the end")
+    scope.add_query(statement.names, query)
+    return list(query.all_blocks())
+
+
+def _inserted(statement: Statement, scope: Scope) -> list[Block]:
+    """The same of INSERT or REPLACE."""
+    insertion = WriteParser(statement.source).insert()
+    scope.add_block(statement.names, insertion.block)
+    blocks = list(insertion.block.all_blocks())
+    if insertion.query is not None:
+        scope.add_query(statement.names, insertion.query)
+        blocks += insertion.query.all_blocks()
+    return blocks
 
 
 def _view(ref: TableRef, scope: Scope) -> str:
@@ -136,7 +162,9 @@ def _view(ref: TableRef, scope: Scope) -> str:
     return ""
 
 
-def _plan(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]) -> Plan:
+def _plan(
+    statement: Statement, blocks: list[Block], scope: Scope, refs: list[TableRef], *, writes: bool
+) -> Plan:
     source = statement.source
     text = Text(statement, parameters=True)
     within = {ref.span.first for ref in scope.targets}
@@ -149,11 +177,11 @@ def _plan(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]
         name = source.text(ref.span.end - 1, ref.span.end)
         parts: tuple[Part, ...] = (b"(", text.slots.end + number, b")")
         text.edits.replace(ref.span, *parts, *((b" AS " + name,) if ref.alias is None else ()))
-    text.blocks(query.all_blocks(), scope)
+    text.blocks(blocks, scope)
     targets = [one for one in scope.targets.values() if one.form not in ("inner", "system")]
     keyspaces = dict.fromkeys("" if one.form == "default" else one.keyspace for one in targets)
     return SystemViews(
-        access=Access.READ,
+        access=Access.WRITE if writes else Access.READ,
         session_slots=tuple(text.slots.names),
         databases=tuple(dict.fromkeys(one.database for one in targets)),
         effects=statement.effects,
@@ -162,6 +190,7 @@ def _plan(statement: Statement, query: Query, scope: Scope, refs: list[TableRef]
         database=_current(statement, scope),
         keyspaces=tuple(keyspaces) or ("",),
         views=tuple(_view(ref, scope) for ref in refs),
+        writes=writes,
     )
 
 
@@ -260,7 +289,9 @@ def _column(column: str, view: View, shown: Shown, *, flavour: Flavour) -> bytes
     if shown.as_is:
         return plain
     objects = b", ".join(map(_quote, shown.objects))
-    logical = introducer(flavour) + _quote(shown.logical)
+    logical = _quote(shown.logical)
+    if logical.startswith(b"'"):
+        logical = introducer(flavour) + logical
     expression = b""
     if column == view.schema:
         expression = logical
@@ -279,5 +310,9 @@ def _column(column: str, view: View, shown: Shown, *, flavour: Flavour) -> bytes
 
 
 def _quote(name: str) -> bytes:
-    """A name as a string; the names of databases and tables hold no control characters."""
+    """A name as a string, in any character set of statements; the names of databases and tables hold no
+    control characters.
+    """
+    if not name.isascii():
+        return b"_utf8mb4 x'" + name.encode("utf-8", "surrogateescape").hex().encode() + b"'"
     return b"'" + name.encode("utf-8", "surrogateescape").replace(b"\\", b"\\\\").replace(b"'", b"''") + b"'"

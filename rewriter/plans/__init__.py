@@ -53,7 +53,7 @@ from rewriter.route.binding import keyspace_of
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.rows import Folded, RowsTemplate
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState
+from rewriter.sql.statements.effects import ConnectionState
 
 from .builtins import Builtin
 from .gather import Gather, Piece
@@ -121,6 +121,7 @@ class OneHost(Plan):
     unmasked: ClassVar[Unmasked] = Unmasked.WHOLE
     at_any_host: ClassVar[bool]
     captures: ClassVar[ConnectionState] = ConnectionState.ALL
+    runs_code: ClassVar[bool] = True
     template: Template
     unchanged: bool = True
     database: str | None = None
@@ -228,7 +229,7 @@ class AnyHost(OneHost):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SystemViews(Passthrough):
     """A query on views of information_schema: `views` are their names in upper case. The derived tables for
-    them (views.py) are the template's values behind the session's.
+    them (views.py) are the template's values behind the session's. `writes`: it is an INSERT of their rows.
     """
 
     kind: ClassVar[str] = "system_views"
@@ -236,6 +237,7 @@ class SystemViews(Passthrough):
     executed_as: ClassVar[Execution] = Execution.WITH_VALUES
     filters_views: ClassVar[bool] = True
     views: tuple[str, ...]
+    writes: bool = False
 
     def host(self, topology: Topology) -> Host:
         if self.keyspaces == ("",) and topology.default is None:
@@ -264,6 +266,7 @@ class LoadLocal(Plan):
     learns_columns: ClassVar[bool] = False
     unmasked: ClassVar[Unmasked] = Unmasked.WHOLE
     captures: ClassVar[ConnectionState] = ConnectionState.ALL
+    runs_code: ClassVar[bool] = True
     statement: OneHost
 
     @property

@@ -12,9 +12,9 @@ from typing import ClassVar
 
 from config.topology import Topology
 from rewriter.plan import Access, AfterLoss, Execution, Plan, Unmasked
-from rewriter.route.beyond import EVERY_DATABASE
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState
+from rewriter.sql.privileges.beyond import EVERY_DATABASE
+from rewriter.sql.statements.effects import ConnectionState
 
 from .characteristics import PLAIN, Characteristics, Completion
 
@@ -26,6 +26,7 @@ class Builtin(Plan):
     """
 
     kind: ClassVar[str] = "builtin"
+    unmasked: ClassVar[Unmasked] = Unmasked.LITERALS
     binds: ClassVar[bool] = False
     on_one_host: ClassVar[bool] = False
     without_functions: ClassVar[bool] = False
@@ -45,7 +46,6 @@ class Empty(Builtin):
     """Comments only, or nothing at all."""
 
     title: ClassVar[str] = "empty"
-    unmasked: ClassVar[Unmasked] = Unmasked.LITERALS
 
 
 # -- transactions
@@ -156,7 +156,7 @@ class SetVariables(Builtin):
 
     title: ClassVar[str] = "set"
     after_loss: ClassVar[AfterLoss] = AfterLoss.RUNS
-    unmasked: ClassVar[Unmasked] = Unmasked.LITERALS
+    runs_code: ClassVar[bool] = True
     assignments: tuple[Assignment, ...]
     home: Plan | None = None
     reads_tables: bool = False
@@ -343,6 +343,17 @@ class ShowVariables(Show):
 
     def at_lock_host(self, topology: Topology) -> bool:
         return self.home.at_lock_host(topology)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class ShowRoutines(Listing):
+    """SHOW PROCEDURE STATUS and its kin; `what`: the words between SHOW and STATUS. `home`: the plan of the
+    same text as for a server.
+    """
+
+    title: ClassVar[str] = "show routines"
+    what: str
+    home: Plan
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

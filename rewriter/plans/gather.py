@@ -18,7 +18,8 @@ from rewriter.route.binding import MAX_ROWS, limit_number
 from rewriter.route.binding import host as host_of
 from rewriter.route.values import Value
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState
+from rewriter.sql.statements.effects import ConnectionState
+from rewriter.text.written import encoded
 
 from .join import Join
 
@@ -80,7 +81,7 @@ class Home(NamedTuple):
 
 def quoted(name: str | bytes) -> bytes:
     """A name in backticks."""
-    text = name.encode("utf-8", "surrogateescape") if isinstance(name, str) else name
+    text = encoded(name) if isinstance(name, str) else name
     return b"`" + text.replace(b"`", b"``") + b"`"
 
 

@@ -13,14 +13,14 @@ from typing import ClassVar, Final, Literal, NamedTuple
 from config.topology import Host, Keyspace, Topology
 from rewriter.bound import BindError, Bound, HostStatement, Inserted
 from rewriter.plan import Access, Choose, Execution, Plan, Values
-from rewriter.route.binding import host, keyspace_of, some_shard, why_not
+from rewriter.route.binding import host, keyspace_of, shard_missing, some_shard, why_not
 from rewriter.route.by_id import RowById, member_of, quoted_member, row_by_id
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.route.routing import Key
 from rewriter.route.values import Value
 from rewriter.rows import Folded, Repeat
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState, Effects
+from rewriter.sql.statements.effects import ConnectionState, Effects
 from rewriter.text.literals import NotPlain
 
 from .sharded import assigned_by_several
@@ -517,8 +517,10 @@ class Insert(Plan):
         if key.bounds is not None and not key.bounds[0] <= number <= key.bounds[1]:
             raise self._invalid(str(number)[:60], "its column holds no such number")
         shard = key.shard_of_integer(number, keyspace)
-        if shard is None or keyspace.host_of(shard) is None:
-            raise self._invalid(str(number), why_not(number, key, keyspace))
+        if shard is None:
+            raise self._invalid(str(number), why_not(number, key))
+        if keyspace.host_of(shard) is None:
+            raise shard_missing(number, shard, keyspace)
         return shard
 
     def _invalid(self, number: str, reason: str) -> BindError:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol
 
 from rewriter.plan import Access, Execution, Plan, Values
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState
+from rewriter.sql.statements.effects import ConnectionState
 
 from .rowkeys import RowKey
 

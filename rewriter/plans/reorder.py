@@ -15,7 +15,7 @@ from config.schema import Table, quote
 from rewriter.bound import BindError
 from rewriter.plan import Access, Execution, Plan, TextRights, Values
 from rewriter.route.values import Value
-from rewriter.text.effects import ConnectionState
+from rewriter.sql.statements.effects import ConnectionState
 from rewriter.text.literals import NotPlain, quoted_integer
 
 _NULL: Final = re.compile(rb"NULL\Z|CAST\(NULL AS ")

@@ -41,7 +41,7 @@ from rewriter.route.id_lists import Bits, Most, Texts, texts_by_host
 from rewriter.route.routing import Placed
 from rewriter.route.values import Value
 from rewriter.splice import Template
-from rewriter.text.effects import ConnectionState, Effects
+from rewriter.sql.statements.effects import ConnectionState, Effects
 from rewriter.text.literals import NotPlain
 
 from .gather import Gather
@@ -183,6 +183,7 @@ class Sharded(Plan):
         try:
             placed = self.routing.place(values, keyspace)
             found = self.routing.shards(placed, values, keyspace)
+            self.routing.refuse_missing(placed, values, keyspace)
         except NotPlain:
             if self.fallback is None:
                 raise BindError("internal", reason="a value is no plain constant") from None

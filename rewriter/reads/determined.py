@@ -17,6 +17,7 @@ from rewriter.route.predicates import Relation
 from rewriter.route.scope import Chain, Refuse, chain_at
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.facts import Block, Span, TableRef
+from rewriter.text.literals import column_number
 from rewriter.text.spans import split_at, unwrapped
 
 from .grouping import KEYWORDS
@@ -124,7 +125,7 @@ class _Groups:
         shown = self.block.projections
         if token.kind == "integer":
             self.splicer.statement.guard(span)
-            number = int(token.text[:9]) - 1
+            number = (column_number(token.text) or 0) - 1
             return shown[number].span if 0 <= number < len(shown) else span
         named = [one for one in shown if (one.alias or "").lower() == token.name.lower()]
         return named[0].span if named else span

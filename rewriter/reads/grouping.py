@@ -13,6 +13,7 @@ from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.tokens import SYSTEM, VARIABLE, WORD
+from rewriter.text.written import encoded
 
 from .pure import PURE
 
@@ -153,8 +154,7 @@ class GroupColumns:
         for key in self.keys:
             if key.what == what:
                 return key
-        encoded = name.encode("utf-8", "surrogateescape")
-        self.keys.append(Key(what, Span(chain.first, chain.end), encoded, plain=True))
+        self.keys.append(Key(what, Span(chain.first, chain.end), encoded(name), plain=True))
         return self.keys[-1]
 
     def key(self, span: Span) -> Key:

@@ -25,6 +25,7 @@ from rewriter.route.scope import Chain, Refuse, Scope, chain_at, chains
 from rewriter.splice import Part
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.facts import Block, Projection, Span, TableRef
+from rewriter.text.literals import column_number
 from rewriter.text.tokens import HEX, NUMBER, PREFIXED, STRING, WORD
 
 from .grouping import GroupColumns, Uncombined
@@ -155,7 +156,7 @@ class _Combining:
         token = self.source.tokens[span.first]
         if span.end - span.first == 1 and token.kind == "integer":
             self.statement.guard(span)
-            place = int(token.text[:9])
+            place = column_number(token.text) or 0
             if not 0 < place <= len(self.block.projections):
                 raise Uncombined
             self.columns.key(self.block.projections[place - 1].span)

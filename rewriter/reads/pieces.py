@@ -22,12 +22,13 @@ from rewriter.route.predicates import Relation
 from rewriter.route.scope import Chain, Refuse, Scope, chains
 from rewriter.route.values import slot_at
 from rewriter.splice import Part, Template
+from rewriter.sql.statements.effects import Effects
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits
-from rewriter.text.effects import Effects
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.locking import lock_of, locks
 from rewriter.text.tokens import WORD
+from rewriter.text.written import as_written, encoded
 
 from .deterministic import assigns, deterministic, varies
 from .joined import Reads, join_of
@@ -345,7 +346,7 @@ class _Gathering:
             groups=None if how is None else how.groups,
             named=quoted(ref.label),
             in_order=self._in_order(self.scope.blocks[ref]),
-            database=target.database.encode("utf-8", "surrogateescape"),
+            database=encoded(target.database),
             is_object=target.is_object and target.form == "sharded",
             routing=routing,
             lock=lock_of(self.source, ref, self.scope.blocks[ref]),
@@ -415,11 +416,11 @@ class _Gathering:
 
     def _home(self, ref: TableRef) -> Home:
         target = self.scope.targets[ref]
-        database: bytes | None = target.physical or target.database.encode("utf-8", "surrogateescape")
+        database: bytes | None = target.physical or encoded(target.database)
         if target.form == "sharded":
             database = None
         keyspace = "" if target.form == "default" else target.keyspace
-        return Home(keyspace, target.shard, database, ref.name)
+        return Home(keyspace, target.shard, database, as_written(ref.name))
 
     def reopened(self) -> set[TableRef]:
         """The tables in CTEs, when one of them is used more than once."""

@@ -15,6 +15,7 @@ from rewriter.splice import Part
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits, original
 from rewriter.text.facts import Block, Limit, Projection, SortItem, Span
+from rewriter.text.literals import column_number
 from rewriter.text.tokens import OPERATOR, VARIABLE
 
 from .column_types import Cannot, by_value, constant, enumerated, is_exact, position, refuse_json
@@ -343,15 +344,19 @@ def _place(splicer: Splicer, block: Block, item: SortItem) -> tuple[int, int] | 
         return None
     if token.kind == "integer":
         splicer.statement.guard(span)
+        wanted = column_number(token.text)
+        if wanted is None:
+            return None
         column = 0
         for number, projection in enumerate(block.projections):
             width = splicer.columns.width(block, projection)
-            if column + 1 <= int(token.text[:9]) <= column + width:
+            if column + 1 <= wanted <= column + width:
                 if projection.star:
                     raise Cannot("ORDER BY a number", "the column is one of *", "Write the column's name.")
                 return number, column
             column += width
-        raise Refuse("unknown_column", column=token.text, clause="order clause")
+        clause = splicer.statement.names.env.flavour.order_clause
+        raise Refuse("unknown_column", column=token.text, clause=clause)
     aliased = splicer.columns.aliased(span, block)
     if aliased is None:
         return None

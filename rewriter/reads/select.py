@@ -14,7 +14,7 @@ from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Most
 from rewriter.route.routing import Route
 from rewriter.route.scope import Scope, Unsupported
 from rewriter.splice import Label, Template
-from rewriter.text.effects import Effects, assigns_insert_id
+from rewriter.sql.statements.effects import Effects, assigns_insert_id
 from rewriter.text.facts import Block, Query, TableRef
 
 from .determined import seen_alike

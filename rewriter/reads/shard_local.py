@@ -11,6 +11,7 @@ from rewriter.route.context import Splicer
 from rewriter.route.scope import Refuse, chain_at, chains
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.facts import Block, Span
+from rewriter.text.literals import column_number
 
 from .together import outside
 
@@ -40,7 +41,7 @@ def _keyed(splicer: Splicer, block: Block, span: Span) -> bool:
     token = splicer.source.tokens[span.first]
     if span.end - span.first == 1 and token.kind == "integer":
         splicer.statement.guard(span)
-        number = int(token.text[:9])
+        number = column_number(token.text) or 0
         if not 0 < number <= len(block.projections) or any(one.star for one in block.projections):
             return False
         return _routes(splicer, block, block.projections[number - 1].span)
@@ -116,7 +117,7 @@ def _meant(splicer: Splicer, block: Block, span: Span) -> Span:
     if span.end - span.first > 1:
         return span
     if token.kind == "integer":
-        number = int(token.text[:9]) - 1
+        number = (column_number(token.text) or 0) - 1
         return block.projections[number].span if 0 <= number < len(block.projections) else span
     named = [one for one in block.projections if (one.alias or "").lower() == token.name.lower()]
     return named[0].span if named else span

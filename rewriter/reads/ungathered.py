@@ -7,7 +7,7 @@ from typing import Final
 from rewriter.plan import Reject
 from rewriter.route.context import Statement, not_yet
 from rewriter.route.scope import Scope
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 from rewriter.text.facts import Query, TableRef
 
 TABLES: Final = ("sharded", "single", "passthrough", "physical", "default")
@@ -35,7 +35,8 @@ def refusal(statement: Statement, query: Query, scope: Scope, refs: list[TableRe
     if any(source.is_word(ref.span.end, "PARTITION") and source.is_op(ref.span.end + 1, "(") for ref in refs):
         return not_yet("PARTITION", "its rows have to be gathered, and copies have none", "Use WHERE.")
     effects = statement.effects or Effects()
-    if effects.pins or effects.unpins or effects.routine or effects.insert_id:
+    leaves = effects.pins or effects.unpins or effects.routine or effects.insert_id
+    if leaves and not effects.locks:  # named locks have an error of their own, see connection_state.py
         reason = "it leaves something on a server's connection, and its rows come from several"
         return not_yet(what, reason, "Do that in a statement of its own.")
     return None

@@ -359,7 +359,7 @@ static PyObject *make(const Id *ids, Py_ssize_t count, const Form *form, PyObjec
         PyObject *shard = PyLong_FromUnsignedLongLong(ids[at].shard);
         PyObject *place = shard == NULL ? NULL : PyDict_GetItemWithError(places, shard);
         if (place == NULL)
-            done = !PyErr_Occurred(); /* a shard that there is not: its IDs match nothing */
+            done = PyErr_Occurred() ? 0 : -1; /* a shard that there is not: who asks tells the error */
         else if (!PyTuple_Check(place) || PyTuple_GET_SIZE(place) != 2 || !PyBytes_Check(PyTuple_GET_ITEM(place, 1))) {
             PyErr_SetString(PyExc_TypeError, "a place is a host and a database");
             done = 0;

@@ -34,7 +34,7 @@ _INTEGERS: Final = frozenset({"integer", "negative", "+", "-", "*"})
 _GIVEN: Final = frozenset({"slot", "parameter"})
 _CAST: Final = frozenset({"integer", "string", "slot", "parameter"})
 _IDS: Final = ("object", "id")
-_BOUNDS: Final = _INTEGERS | _GIVEN | {"string", "hex"}
+_BOUNDS: Final = _INTEGERS | _GIVEN | {"string", "hex", "bits", "fixed"}
 
 Bound = tuple[str, Term, Term]
 """A comparison: its operator and the two sides."""

@@ -30,7 +30,8 @@ class Routing:
     """How a statement finds its shards, and what is computed for each.
 
     `routes` has one route for each reference to a sharded table. With `one_shard` they must all lead to one
-    and the same shard. `extras` are computed in this order.
+    and the same shard. `extras` are computed in this order. `naming`: the comparisons (indexes) whose
+    constants name the rows that are wanted, which must be on shards that there are.
     """
 
     keyspace: str
@@ -41,6 +42,7 @@ class Routing:
     routes: tuple[Route, ...]
     extras: tuple[Extra, ...]
     in_list: int
+    naming: tuple[int, ...] = ()
 
     def place(self, values: tuple[bytes, ...], keyspace: Keyspace) -> list[Placed]:
         """Each comparison's constants by shard. Raises NotPlain, also for what is only compared."""
@@ -58,6 +60,27 @@ class Routing:
         """The shards of each route, whether they exist or not; None for all. Raises NotPlain."""
         between = [one.shards(values, keyspace) for one in self.ranges]
         return [route.shards(placed, between) for route in self.routes]
+
+    def refuse_missing(self, placed: list[Placed], values: tuple[bytes, ...], keyspace: Keyspace) -> None:
+        """Raise BindError when a constant names a row, or a range names rows, of a shard that the topology
+        lacks: such rows are not found, and without the error nobody would know. Raises NotPlain.
+        """
+        places = keyspace.places
+        for number in self.naming:
+            for shard in placed[number]:
+                if shard not in places:
+                    raise self._missing(number, shard, values, keyspace)
+        for number in {number for route in self.routes for number in route.indexes("between")}:
+            for shard in self.ranges[number].shards(values, keyspace) or ():
+                if shard not in places:
+                    raise shard_missing(self.ranges[number].low.integer(values), shard, keyspace)
+
+    def _missing(self, number: int, shard: int, values: tuple[bytes, ...], keyspace: Keyspace) -> BindError:
+        """The error that a constant of a comparison is of a shard that the topology lacks."""
+        one = self.comparisons[number]
+        named = () if one.key.takes_text else one.integers(values)
+        of_shard = (id for id in named if one.key.shard_of_integer(id, keyspace) == shard)
+        return shard_missing(next(of_shard, None), shard, keyspace)
 
     def columns(
         self,
@@ -112,9 +135,8 @@ class Routing:
             if one.key.takes_text or one.key.rule not in ("object", "id"):
                 continue
             for number in one.integers(values):
-                shard = one.key.shard_of_integer(number, keyspace)
-                if shard is None or keyspace.host_of(shard) is None:
-                    reason = why_not(number, one.key, keyspace)
+                if one.key.shard_of_integer(number, keyspace) is None:
+                    reason = why_not(number, one.key)
                     return (
                         Notice(
                             "id_matches_nothing",
@@ -124,8 +146,14 @@ class Routing:
         return ()
 
 
-def why_not(number: int, key: Key, keyspace: Keyspace) -> str:
-    """Why an ID matches no row, in words."""
+def shard_missing(id: int | None, shard: int, keyspace: Keyspace) -> BindError:
+    """The error that an ID, or a key (None), is of a shard that the topology lacks."""
+    named = "A key" if id is None else f"ID {id}"
+    return BindError("shard_missing", named=named, shard=str(shard), keyspace=keyspace.name)
+
+
+def why_not(number: int, key: Key) -> str:
+    """Why an ID can be no row's, in words."""
     layout = key.layout
     if number < 0:
         return "it is negative"
@@ -135,10 +163,7 @@ def why_not(number: int, key: Key, keyspace: Keyspace) -> str:
         return "it is no ID"
     if number & layout.reserved_bits:
         return "its reserved bits are set"
-    fields = layout.decompose(number)
-    if key.rule == "object" and layout.has_type and fields["type"] != key.type:
-        return f"its type is {fields['type']}, this table's is {key.type}"
-    return f"shard {fields['shard']} of keyspace {keyspace.name} does not exist"
+    return f"its type is {layout.decompose(number)['type']}, this table's is {key.type}"
 
 
 def host(keyspace: Keyspace, shard: int) -> Host:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from rewriter.text.facts import Block, Projection, Query
 from rewriter.text.spans import unwrapped
+from rewriter.text.written import encoded
 
 from .scope import Scope, chain_at
 from .values import slot_at
@@ -111,4 +112,4 @@ def _virtual_id(projection: Projection, block: Block, scope: Scope) -> Virtual |
 
 
 def _bytes(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
+    return encoded(name)

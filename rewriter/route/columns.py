@@ -16,6 +16,7 @@ from config.column_type import ColumnType
 from rewriter.splice import Label, Part
 from rewriter.text.edits import Edits, original
 from rewriter.text.facts import Block, Projection, Span, TableRef
+from rewriter.text.literals import column_number
 from rewriter.text.tokens import INTEGER, WORD, Source, quote_name
 
 from .predicates import Conditions, Match, Relation
@@ -237,7 +238,7 @@ class Columns:
         if self.guard is None or token.kind != INTEGER or span.end - span.first > 1 or len(block.tables) > 1:
             return False
         self.guard(span)
-        number = int(token.text[:9])
+        number = column_number(token.text) or 0
         for projection in block.projections:
             width = self.width(block, projection)
             if projection.star and 0 < number <= width:

@@ -9,10 +9,10 @@ from typing import Literal
 from config.layout import Layout
 from config.schema import Table
 from rewriter.plan import Reject
+from rewriter.sql.statements.effects import Effects, effects_of
 from rewriter.sql.statements.forms import StatementForm
 from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits
-from rewriter.text.effects import Effects, effects_of
 from rewriter.text.facts import Block, Span, TableRef
 from rewriter.text.tokens import Source
 from rewriter.tree.second import SecondReader
@@ -22,7 +22,7 @@ from .columns import Columns, Extras
 from .equal import Pairs, equals, listed
 from .keys import Keys
 from .narrowing import Narrowing
-from .predicates import Conditions
+from .predicates import Conditions, Relation
 from .routing import ALL, Route, both
 from .scope import Chain, Names, Refuse, Scope, Unsupported
 from .slot_filling import Hints, fill_functions, fill_slots, take_hints
@@ -186,7 +186,28 @@ class Splicer:
             routes=tuple(routes),
             extras=self.extras.items,
             in_list=self.statement.names.limits.in_list,
+            naming=self._naming(routes),
         )
+
+    def _naming(self, routes: list[Route]) -> tuple[int, ...]:
+        """The comparisons whose constants name rows: those that route, and others in WHERE and ON that are
+        not negated.
+        """
+        found = {number for route in routes for number in route.indexes("in")}
+        spans = [
+            span
+            for block in self.scope.blocks.values()
+            for span in (block.where, *(condition.span for condition in block.conditions))
+            if span is not None
+        ]
+        found |= {
+            match.number
+            for match in self.conditions.matches.values()
+            if match.relation is Relation.ONE_OF
+            and any(span.first <= match.span.first < span.end for span in spans)
+            and not _negated(self.source, match.span)
+        }
+        return tuple(sorted(found))
 
     def _hinted(self, refs: list[TableRef]) -> Route | None:
         if self.hints.shard is None and self.hints.same_shard_as is None:
@@ -200,6 +221,12 @@ class Splicer:
         if shard is None or keyspace.host_of(shard) is None:
             raise Refuse("unknown_shard", keyspace=keyspace.name, shard=str(shard))
         return Route("shards", fixed=frozenset({shard}))
+
+
+def _negated(source: Source, span: Span) -> bool:
+    """Whether NOT stands before a condition, or before parentheses around it."""
+    opens = [at for at, close in source.closing.items() if at < span.first and close >= span.end]
+    return any(source.is_word(at - 1, "NOT") or source.is_op(at - 1, "!") for at in (span.first, *opens))
 
 
 def _narrowing(block: Block, ref: TableRef) -> list[Span]:

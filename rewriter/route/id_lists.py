@@ -50,13 +50,13 @@ def texts_by_host(
     most: Most,
 ) -> Texts | None:
     """The texts for the IDs in `raw`, a list of integers with commas. IDs that can be no row's are left out:
-    those of another form than `bits` says, or of a shard that is not in `places` (its host and its database).
+    those of another form than `bits` says. `places` has each shard's host and database.
 
     A shard's text is made of `pieces`: bytes as they are, DATABASE its database, BASE the smallest of its
     possible IDs in digits, CONSTANTS what is stored of its IDs, in their order. A host's texts are joined by
     `between`, its shards in ascending order, as many in a text as `most` says. Hosts are in the order of
-    their first shards. None: there are more numbers, or some text has more bytes. Raises ValueError when
-    `raw` is no list.
+    their first shards. None: there are more numbers, some text has more bytes, or an ID is of a shard that is
+    not in `places`. Raises ValueError when `raw` is no list.
     """
     if raw.count(b",") >= most.ids:
         return None
@@ -75,7 +75,7 @@ def texts_by_host(
     for shard in sorted(stored):
         place = places.get(shard)
         if place is None:
-            continue
+            return None
         # as negative indexes: CONSTANTS, BASE, DATABASE
         values = (b", ".join(stored[shard]), b"%d" % (shard << shift | expected), place[1])
         chunks = hosts.setdefault(place[0], [([], [])])

@@ -26,8 +26,9 @@ from .scope import Chain, Scope, chain_at
 from .values import ConstantReader, Value
 
 _TEXTS: Final = (STRING, PREFIXED, HEX, VARIABLE)
-_AS_DOUBLES: Final = frozenset({"string", "national", "hex", "bytes"})
+_AS_DOUBLES: Final = frozenset({"string", "national", "hex", "bytes", "bits", "fixed"})
 """Constants that MySQL compares as doubles where they stand in a list with numbers, and it scans."""
+_AS_TEXT: Final = frozenset({"string", "slot", "parameter", "hex", "bytes", "bits", "binary"})
 _LEFT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "CASE"})
 _RIGHT: Final = frozenset({"OR", "XOR", "WHEN", "THEN", "ELSE", "END", "AS"})
 _SOME: Final = ("OR", "||", "XOR")
@@ -262,7 +263,7 @@ class Conditions:
         if found is None:
             return None
         value = found[0]
-        if key.takes_text and value.kind not in ("string", "slot", "parameter", "hex", "bytes", "binary"):
+        if key.takes_text and value.kind not in _AS_TEXT:
             return None
         as_text = self._keys.env.flavour.hex_is_text
         if not key.takes_text and (value.kind == "binary" or (value.kind == "bytes" and as_text)):

@@ -8,7 +8,7 @@ set of shards that may hold a matching row, or None for all of them.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -277,6 +277,13 @@ class Route:
             return union
         narrow = [one for one in found if one is not None]
         return set.intersection(*narrow) if narrow else None
+
+    def indexes(self, kind: str) -> Iterator[int]:
+        """The comparisons ("in") or ranges ("between") that it is made of."""
+        if self.kind == kind:
+            yield self.index
+        for part in self.parts:
+            yield from part.indexes(kind)
 
     @property
     def unbounded(self) -> bool:

@@ -20,6 +20,8 @@ SYSTEM_DATABASES: Final = frozenset({INFORMATION_SCHEMA, "mysql", "performance_s
 _NO_COLUMN_BEHIND: Final = ("AS", "COLLATE", "OVER", "USING", "CHARSET")
 
 
+_OF_SCHEMA: Final = ("sharded", "single", "inner")
+
 Ctes = Mapping[str, tuple[str, ...] | None]
 """The CTEs that are known at a place: their columns, lower case; None when those are not known."""
 
@@ -219,8 +221,33 @@ class Scope:
                 self.targets[ref] = Target("inner", columns=())
             else:
                 self.targets[ref] = names.target(ref)
+        self._check_stars(names, block)
         for query in block.queries:
             self.add_query(names, query, ctes)
+
+    def _check_stars(self, names: Names, block: Block) -> None:
+        """Refuse `t.*` of no table of the block: a server's own error depends on the current database of the
+        connection. In EXISTS a server takes it.
+        """
+        stars = [one for one in block.projections if one.qualifier is not None]
+        if not stars or any(self.targets[ref].form not in _OF_SCHEMA for ref in block.tables):
+            return
+        before = block.first - 1
+        while self.source.is_op(before, "("):
+            before -= 1
+        for star in stars:
+            parts = [token.name for token in self.source.tokens[star.span.first : star.span.end : 2]][:-1]
+            fits = [one for one in self.starred(block, star) if self._of_database(one, parts)]
+            if not fits and not self.source.is_word(before, "EXISTS"):
+                if len(parts) == 1 and names.env.flavour.unknown_stars_are_qualified:
+                    if names.env.database is None:
+                        raise Refuse("no_database")
+                    parts.insert(0, names.env.database)
+                raise Refuse("unknown_star", table=".".join(parts))
+
+    def _of_database(self, ref: TableRef, parts: list[str]) -> bool:
+        """Whether the database that stands before a table's label is the table's."""
+        return len(parts) < 2 or self.targets[ref].database == parts[-2]
 
     def _query_columns(self, query: Query) -> tuple[str, ...] | None:
         first = query.terms[0]
@@ -289,7 +316,7 @@ class Scope:
 
     def _fits(self, ref: TableRef, chain: Chain) -> bool:
         """Whether the database of a name is the table's, which goes with its alias, too."""
-        return len(chain.parts) < 3 or self.targets[ref].database == chain.parts[-3]
+        return self._of_database(ref, chain.parts[:-1])
 
     def _virtual(self, ref: TableRef, chain: Chain) -> bool:
         return self.targets[ref].is_object and chain.column == "ID"

@@ -11,11 +11,12 @@ from typing import Final
 from config.layout import Layout
 from rewriter.splice import Part
 from rewriter.sql.statements.forms import Kind, StatementForm
+from rewriter.sql.statements.functions import own_calls
 from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits, original
 from rewriter.text.facts import Span
-from rewriter.text.natives import own_calls
 from rewriter.text.tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
+from rewriter.text.written import encoded
 
 from .scope import Refuse
 from .values import LOCK_HOLDERS, NUMBERED, SLOT_TYPES, TYPED_BY, Slots, slot_at, variable_of
@@ -54,7 +55,7 @@ def take_hints(source: Source, edits: Edits) -> Hints:
         if found:
             rest = _OWN_HINTS.sub(" ", token.text[3:-2]).strip()
             text = f"/*+ {rest} */" if rest else " "
-            edits.replace(Span(at, at + 1), text.encode("utf-8", "surrogateescape"))
+            edits.replace(Span(at, at + 1), encoded(text))
     return Hints(shard, same, scatter, with_deleted)
 
 

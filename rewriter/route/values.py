@@ -13,6 +13,7 @@ from typing import Final
 
 from config.layout import Layout
 from rewriter.bound import BindError
+from rewriter.sql.statements.functions import ID_FUNCTIONS
 from rewriter.text.literals import (
     NotPlain,
     cast_integer,
@@ -26,14 +27,14 @@ from rewriter.text.literals import (
     slot_text,
     unquote,
 )
-from rewriter.text.natives import ID_FUNCTIONS
 from rewriter.text.tokens import HEX, INTEGER, LIST, NUMBER, PREFIXED, STRING, VARIABLE, Source
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
     """A constant expression: `kind` is "integer", "string", "national" (a string with its character set),
-    "hex" (0x…), "bytes" (x'…'), "binary" (_binary x'…', never a number), "double" (1e3), "slot", "parameter"
+    "hex" (0x…), "bytes" (x'…'), "bits" (b'…'), "fixed" (0b…, which stays in the text: `index` is the number),
+    "binary" (_binary x'…', never a number), "double" (1e3), "slot", "parameter"
     (of a prepared statement), "empty" (what IGNORE makes of NULL: 0 or ''), "exact" (a slot or parameter that
     must be an integer and no text), "cast" (what CAST AS UNSIGNED makes of digits), an operation.
 
@@ -53,8 +54,10 @@ class Value:
             return plain_integer(values[self.index])
         if kind in ("string", "national"):
             return quoted_integer(values[self.index])
-        if kind == "double":
+        if kind in ("double", "fixed"):
             return self.index
+        if kind == "bits":
+            return int.from_bytes(_from_bits(values[self.index])[-8:], "big")
         if kind == "hex":
             return int(values[self.index], 16) & 0xFFFFFFFFFFFFFFFF
         if kind == "binary":
@@ -84,6 +87,8 @@ class Value:
             return unquote(values[self.index], backslashes)
         if self.kind in ("bytes", "binary"):
             return _from_quoted(values[self.index])
+        if self.kind == "bits":
+            return _from_bits(values[self.index])
         if self.kind == "hex":
             return from_hex(values[self.index])
         if self.kind == "parameter":
@@ -93,7 +98,7 @@ class Value:
     @property
     def is_bytes(self) -> bool:
         """Whether `text` gives bytes that no character set has to do with."""
-        return self.kind in ("hex", "bytes", "binary", "slot")
+        return self.kind in ("hex", "bytes", "bits", "binary", "slot")
 
     @property
     def may_fail(self) -> bool:
@@ -115,6 +120,15 @@ def _from_quoted(raw: bytes) -> bytes:
     except NotPlain:
         reason = "You have an error in your SQL syntax: x'...' has something other than hexadecimal digits"
         raise BindError("syntax_error", reason=reason) from None
+
+
+def _from_bits(raw: bytes) -> bytes:
+    """The bytes of `b'…'`, whose first one is filled up with zeros. Raises BindError as `_from_quoted`."""
+    digits = raw[:-1]
+    if digits.strip(b"01"):
+        reason = "You have an error in your SQL syntax: b'...' has something other than the digits 0 and 1"
+        raise BindError("syntax_error", reason=reason)
+    return int(digits or b"0", 2).to_bytes((len(digits) + 7) // 8, "big")
 
 
 def _refuse_text() -> bytes:
@@ -181,8 +195,12 @@ SLOT_VARIABLES: Final = {
     "@@global.have_ssl": "@@have_ssl",
     "@@in_transaction": "@@in_transaction",
     "@@session.in_transaction": "@@in_transaction",
+    "@@session_track_schema": "@@session_track_schema",
+    "@@session.session_track_schema": "@@session_track_schema",
     "@@session_track_state_change": "@@session_track_state_change",
     "@@session.session_track_state_change": "@@session_track_state_change",
+    "@@session_track_system_variables": "@@session_track_system_variables",
+    "@@session.session_track_system_variables": "@@session_track_system_variables",
     "@@session_track_transaction_info": "@@session_track_transaction_info",
     "@@session.session_track_transaction_info": "@@session_track_transaction_info",
     "@@transaction_mode": "@@transaction_mode",
@@ -361,6 +379,12 @@ class ConstantReader:
         if token.kind == PREFIXED and token.literal >= 0 and token.text[:1] in "xX":
             self._at += 1
             return Value("bytes", token.literal)
+        if token.kind == PREFIXED and token.literal >= 0 and token.text[:1] in "bB":
+            self._at += 1
+            return Value("bits", token.literal)
+        if token.kind == NUMBER and token.text.startswith("0b"):
+            self._at += 1
+            return Value("fixed", int(token.text[2:], 2) & 0xFFFFFFFFFFFFFFFF)
         if token.kind == LIST:
             return None
         if token.kind == PREFIXED and token.literal >= 0 and token.text[:1] in "nN":

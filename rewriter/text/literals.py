@@ -151,6 +151,15 @@ def exact_integer(raw: bytes) -> int:
 _CAST: Final = re.compile(rb"['\"]?([0-9]{1,19})['\"]?\Z")
 
 
+def column_number(digits: str) -> int | None:
+    """The number of a column that an integer in ORDER BY or GROUP BY stands for, of which servers take 32
+    bits; None for one that is no integer of a server, so a constant.
+    """
+    digits = digits.lstrip("0")
+    value = int(digits or "0") if len(digits) <= 20 else _MOST + 1
+    return value & 0xFFFFFFFF if value <= _MOST else None
+
+
 def cast_integer(raw: bytes) -> int:
     """What CAST(… AS SIGNED) and AS UNSIGNED make of digits: a literal, raw, or a parameter. Raises NotPlain
     for other texts, of which servers take the beginning, and for numbers that differ by sign.

@@ -11,8 +11,8 @@ from typing import Final
 
 from .characters import CHARACTERS, MASKED
 from .opening import scanner
-
-ESCAPE: Final = b"\xff"  # in none of these character sets part of a character
+from .written import ESCAPE as ESCAPE  # in none of these character sets part of a character
+from .written import unmask as unmask
 
 
 def _pieces(charset: str, *, escapes: bool) -> re.Pattern[bytes]:
@@ -24,7 +24,6 @@ def _pieces(charset: str, *, escapes: bool) -> re.Pattern[bytes]:
 _PIECES: Final = {
     (charset, escapes): _pieces(charset, escapes=escapes) for charset in MASKED for escapes in (False, True)
 }
-_MASKED: Final = re.compile(rb"\xff(.)", re.DOTALL)
 
 
 def can_mask(charset: str) -> bool:
@@ -55,8 +54,3 @@ def _masked(found: re.Match[bytes]) -> bytes:
     if len(text) == 2 and text[1] >= 0x80:
         return text
     return b"".join(bytes((byte,)) if byte >= 0x80 else ESCAPE + bytes((byte | 0x80,)) for byte in text)
-
-
-def unmask(text: bytes) -> bytes:
-    """What `mask` was given."""
-    return _MASKED.sub(lambda found: ESCAPE if found[1] == ESCAPE else bytes((found[1][0] & 0x7F,)), text)

@@ -30,7 +30,7 @@ def _scanner(charset: str, ansi_quotes: bool, no_backslash_escapes: bool) -> re.
     escaped = rb"'(?:" + character + rb"[^'\\" + inside + rb"]++|\\.|''" + alone + rb")*(?:'|\\?\Z)"
     single = raw if no_backslash_escapes else escaped
     double = (raw if ansi_quotes else single).replace(b"'", b'"')
-    comment = rb"/\*(?!M?!)(?:[^*]++|\*(?!/))*(?:\*/|\Z)|--(?:[\x00-\x20][^\n]*+|\Z)|\#[^\n]*+"
+    comment = rb"/\*(?!M?!)(?:[^*]++|\*(?!/))*(?:\*/|\Z)|--(?=[\x00-\x20]|\Z)[^\n]*+|\#[^\n]*+"
     groups = (
         rb"(?P<quoted>" + b"|".join((single, double, raw.replace(b"'", b"`"))) + rb")",
         rb"(?P<comment>" + comment + rb")",
@@ -80,7 +80,9 @@ class _Opening:
             kind, at = found.lastgroup, found.end()
             if kind == "open":
                 at = self._open(found)
-            elif kind == "close" and self.open >= 0:
+            elif kind == "close" and self.open < 0:  # a star, and perhaps a comment behind it
+                at = found.start() + 1
+            elif kind == "close":
                 self._blank(found.start(), at)
                 self.open = -1
             elif kind == "high":

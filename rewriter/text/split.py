@@ -72,7 +72,7 @@ def first_of(sql: bytes, env: Env) -> bytes:
 
 #: Nothing but blanks, semicolons and plain comments.
 _NOTHING: Final = re.compile(
-    rb"(?:[\s;]++|/\*(?!M?!)(?:[^*]++|\*(?!/))*\*/|--(?:[\x00-\x20][^\n]*+|\Z)|\#[^\n]*+)*", re.DOTALL
+    rb"(?:[\s;]++|/\*(?!M?!)(?:[^*]++|\*(?!/))*\*/|--(?=[\x00-\x20]|\Z)[^\n]*+|\#[^\n]*+)*", re.DOTALL
 )
 
 
@@ -175,6 +175,8 @@ class _Tokens:
                     continue
                 opened = 1  # one inside of another ends with the first end
             elif kind == "close":
+                if not opened:  # a star, and perhaps a comment behind it
+                    at = found.start() + 1
                 opened = 0
             elif kind == "text":
                 yield "", found.start(), opened

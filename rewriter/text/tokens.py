@@ -13,6 +13,8 @@ from typing import Final, NamedTuple
 from rewriter.env import Env
 from rewriter.fingerprint import IN_INTEGERS, IN_STRINGS, LIST_END
 
+from .written import decoded, encoded
+
 WORD: Final = "word"  # unquoted name or keyword; `text` in upper case, `name` as written
 NAME: Final = "name"  # quoted name; `text` and `name` without quotes
 STRING: Final = "string"  # '…' or "…"; `text` raw with quotes
@@ -151,7 +153,7 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
     while at < len(sql):
         inside = lifted.get(at + 1) if sql[at] in quotes else None
         if inside is not None:  # a string, whose end is known
-            token = _token(sql, STRING, at, inside[0], lifted)
+            token = _token(sql, STRING, at, inside[0], lifted, env)
             after_dot = False
             tokens.append(token)
             at = token.end
@@ -166,7 +168,7 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
         if after_dot and kind in (INTEGER, NUMBER, HEX, WORD) and sql[at] not in _NO_NAME:
             kind, end = NAME, _word_end(sql, at)  # t.1e5, t.end: behind a dot stands a name
         _check_read_alike(sql, kind, at, end, env)
-        token = _token(sql, kind, at, end, lifted)
+        token = _token(sql, kind, at, end, lifted, env)
         after_dot = token.text == "." and kind == OPERATOR
         if token.text == "(" and tokens and tokens[-1].kind == HINT:
             _of_function(tokens)
@@ -235,7 +237,7 @@ def _word_end(sql: bytes, at: int) -> int:
     return found.end() if found else at
 
 
-def _token(sql: bytes, kind: str, at: int, end: int, lifted: dict[int, tuple[int, int]]) -> Token:
+def _token(sql: bytes, kind: str, at: int, end: int, lifted: dict[int, tuple[int, int]], env: Env) -> Token:
     """The token; a longer one when it begins a list that was lifted whole."""
     literal = -1
     if kind in (STRING, INTEGER, HEX, PREFIXED):
@@ -245,7 +247,7 @@ def _token(sql: bytes, kind: str, at: int, end: int, lifted: dict[int, tuple[int
             return Token(LIST, kind, kind, at, stop, index)
         if stop == end:
             literal = index
-    name = _text(sql[at:end], kind)
+    name = _text(sql[at:end], kind, env)
     return Token(kind, name.upper() if kind == WORD else name, name, at, end, literal)
 
 
@@ -255,8 +257,8 @@ def _is_list(sql: bytes, kind: str, begin: int, stop: int) -> bool:
     return before is not None and bool(before.match(sql, begin)) and bool(LIST_END.match(sql, stop))
 
 
-def _text(raw: bytes, kind: str) -> str:
-    text = raw.decode("utf-8", "surrogateescape")
+def _text(raw: bytes, kind: str, env: Env) -> str:
+    text = decoded(raw, env)
     if kind == NAME and text[0] in '`"':
         return text[1:-1].replace(text[0] * 2, text[0])
     if kind == VARIABLE:
@@ -269,7 +271,7 @@ def _text(raw: bytes, kind: str) -> str:
 
 def quote_name(name: str) -> bytes:
     """An identifier in backticks, with the very bytes it was read from."""
-    return b"`" + name.replace("`", "``").encode("utf-8", "surrogateescape") + b"`"
+    return b"`" + encoded(name.replace("`", "``")) + b"`"
 
 
 def _parentheses(tokens: list[Token]) -> tuple[dict[int, int], int]:

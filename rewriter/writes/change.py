@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from config.schema import Kind
 from rewriter.plain.unsharded import on_one_host, only_sharded, plan_unsharded
-from rewriter.plan import Access, Plan, Reject
+from rewriter.plan import Plan, Reject
 from rewriter.plans.sharded import ShardWrite
 from rewriter.plans.unchanged import Keeping
 from rewriter.reads.select import may_fail, point
@@ -58,7 +58,7 @@ def _unsharded(statement: Statement, found: Change, scope: Scope) -> Plan:
     deleted = list(zip(found.targets, refs, strict=False))
     written = [scope.targets[ref].table for ref in refs] if references else []
     everywhere = plan_everywhere(statement, found, blocks, scope, written, deleted)
-    plan = everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE, deleted)
+    plan = everywhere or plan_unsharded(statement, blocks, scope, deleted)
     return on_one_host(statement, plan, scope)
 
 
@@ -69,12 +69,25 @@ def _or_found(statement: Statement, found: Change, scope: Scope, plan: Plan) -> 
     refusal = plan.refusal
     try:
         if refusal is not None and refusal.error in ("not_supported_yet", "scatter_denied"):
-            return plan_found(statement, found, scope, may_scatter=may_scatter) or plan
+            first = plan_found(statement, found, scope, may_scatter=may_scatter)
+            return first or _unless_scattered(statement, found, scope, refusal, may_scatter=may_scatter)
         if plan.scatter_refusal is not None:
             return plan.with_alternative(plan_found(statement, found, scope, may_scatter=True))
     except Refuse as error:
         return plan.with_alternative(refused(error)) if refusal is None else refused(error)
     return plan
+
+
+def _unless_scattered(
+    statement: Statement, found: Change, scope: Scope, plan: Reject, *, may_scatter: bool
+) -> Reject:
+    """`plan`; or that the statement names no ID, where it could run if it said that it may scatter."""
+    if may_scatter or plan.error != "not_supported_yet":
+        return plan
+    if plan_found(statement, found, scope, may_scatter=True) is None:
+        return plan
+    sharded = [target.ref for target in targets_of(found, scope) if target.ref in scope.sharded()]
+    return _denied(statement, found, scope, sharded[0]) if sharded else plan
 
 
 def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
@@ -106,6 +119,8 @@ def plan_change(statement: Statement, found: Change, scope: Scope) -> Plan:
     denied = None if may_scatter else _denied(statement, found, scope, refs[0])
     together = splicer.colocated(refs)
     scattered = _scattered(statement, found, routing, together=together)
+    if unrouted and scattered is not None and _assigns(statement):
+        return scattered  # a condition that assigns names no shard
     if unrouted and (denied or scattered):
         return denied or scattered or _denied(statement, found, scope, refs[0])
     template = splicer.edits.template()
@@ -171,10 +186,19 @@ def _scattered(statement: Statement, found: Change, routing: Routing, *, togethe
     if found.block.limit is not None:
         reason = "LIMIT counts the rows of one shard"
         return not_yet(f"{found.verb} with LIMIT", reason, "Name the IDs.")
-    if statement.effects is not None and statement.effects.variables:
+    if _assigns(statement):
+        where, source = found.block.where, statement.source
+        if where is not None and any(source.is_op(at, ":=") for at in range(*where)):
+            reason = "a condition that assigns a user variable names no shard"
+            return not_yet(f"this {found.verb}", reason, "Assign it in SET, or by a SELECT before.")
         reason = "each shard would assign the user variable by itself"
         return not_yet(f"this {found.verb}", reason, "Name one ID.")
     return None
+
+
+def _assigns(statement: Statement) -> bool:
+    """Whether the statement assigns user variables."""
+    return statement.effects is not None and bool(statement.effects.variables)
 
 
 def _denied(statement: Statement, found: Change, scope: Scope, ref: TableRef) -> Reject:

@@ -12,6 +12,7 @@ from rewriter.plans.read_write import FillIn, ReadThenWrite
 from rewriter.route.context import Statement
 from rewriter.route.scope import Scope, Unsupported, chains_within
 from rewriter.splice import Part, Template
+from rewriter.sql.statements.effects import assigns_insert_id
 from rewriter.text.facts import Query, Span
 from rewriter.text.parse_write import Insertion
 
@@ -47,6 +48,7 @@ def plan_filled(statement: Statement, found: Insertion, scope: Scope, asks: Iter
         session_slots=tuple(slots.names),
         select=select,
         ignore=found.ignore,
+        assigns_id=any(assigns_insert_id(statement.source, *ask.value) for ask in wanted),
         writes=FillIn(edits.template(), tuple(ask.form for ask in wanted)),
     )
 

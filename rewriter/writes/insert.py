@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from config.schema import KeyType, Kind, Table, quote
 from rewriter.plain.unsharded import on_one_host, plan_unsharded
-from rewriter.plan import Access, Plan
+from rewriter.plan import Plan
 from rewriter.plans.inserting import Insert, Row
 from rewriter.plans.unchanged import Stays
 from rewriter.route.context import Splicer, Statement, not_yet
@@ -71,7 +71,7 @@ def _unsharded(statement: Statement, found: Insertion, scope: Scope) -> Plan:
     blocks = [*found.block.all_blocks(), *(found.query.all_blocks() if found.query is not None else ())]
     try:
         everywhere = plan_everywhere(statement, found, blocks, scope, [scope.targets[found.table].table])
-        plan = everywhere or plan_unsharded(statement, blocks, scope, Access.WRITE)
+        plan = everywhere or plan_unsharded(statement, blocks, scope)
         return on_one_host(statement, plan, scope)
     except Refuse as refusal:  # the SELECT's tables are elsewhere: its rows can be read first
         alone = found.query is None or found.returning is not None or found.on_duplicate

@@ -19,7 +19,7 @@ from rewriter.text.tokens import STRING
 
 from .returning import by_commas
 
-TEXTS: Final = ("string", "hex", "bytes", "binary", "slot", "parameter")
+TEXTS: Final = ("string", "hex", "bytes", "bits", "binary", "slot", "parameter")
 """The kinds of constants that may be a text key."""
 
 _STEP: Final = re.compile(r"""\.(?:([A-Za-z_$][\w$]*)|"((?:[^"\\]|\\.)*)")|\[(\d+)\]""")
@@ -59,6 +59,8 @@ class Placing:
         key = self._key(self.table.routing.upper())
         hints += self._hand_made(key)
         value = columns.get(self.table.routing.lower())
+        if value is None and self.ignore and self._has_no_default(self.table.routing):
+            return (*hints, Hint("key", key, Value("empty")))  # the server takes the type's own default
         if value is None or self.source.is_word(value.first, "DEFAULT"):
             raise Refuse("key_missing", column=self.table.routing)
         if self.is_default(value):
@@ -68,6 +70,13 @@ class Placing:
         else:
             hints.append(Hint("key", key, self._constant(value, self.table.routing)))
         return tuple(hints)
+
+    def _has_no_default(self, name: str) -> bool:
+        """Whether a column is known to take no NULL and to have no default."""
+        column = self.table.column(name)
+        if column is None or column.facts.generated or column.facts.auto_increment:
+            return False
+        return column.facts.not_null and column.facts.default is None
 
     def _timed_hints(self, columns: dict[str, Span]) -> tuple[Hint, ...]:
         key = self._key("ID")

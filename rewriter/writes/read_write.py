@@ -10,8 +10,8 @@ from rewriter.route.scope import Scope, Unsupported
 from rewriter.route.slot_filling import fill_parameters, take_hints
 from rewriter.route.values import Slots
 from rewriter.splice import Part, Template
+from rewriter.sql.statements.effects import assigns_insert_id
 from rewriter.text.edits import Edits
-from rewriter.text.effects import assigns_insert_id
 from rewriter.text.facts import Query
 from rewriter.text.parse_write import Insertion
 from rewriter.text.tokens import Source

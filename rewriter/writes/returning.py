@@ -9,6 +9,7 @@ from rewriter.splice import Part
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Span
 from rewriter.text.tokens import STRING, Source, quote_name
+from rewriter.text.written import encoded
 
 
 def edit_returning(source: Source, edits: Edits, span: Span, table: Table, id_offset: int) -> ColumnMetadata:
@@ -57,7 +58,7 @@ def _is_alias(source: Source, chain: Chain | None, item: Span) -> bool:
 
 
 def _bytes(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
+    return encoded(name)
 
 
 def _expression(source: Source, edits: Edits, item: Span, table: Table, id_offset: int) -> bool:

@@ -117,13 +117,11 @@ class _Drawn:
         return text
 
     def id(self, table: str, column: str) -> str:
-        """One that there is, mostly; or one of another type, of no shard, or no ID at all."""
+        """One that there is, mostly; or one of another type, or no ID at all."""
         rng = self.rng
         if rng.random() < 0.85:
             return f"{rng.choice(self.rows[table][:40])[column]!s}"
-        return rng.choice(
-            ["0", "5", str((1 << 46) + (2 << 36) + 7), str((900 << 46) + (1 << 36) + 7), "NULL"]
-        )
+        return rng.choice(["0", "5", str((1 << 46) + (2 << 36) + 7), "NULL"])
 
     def condition(self, table: str, columns: Sequence[str], alias: str, depth: int, called: str = "") -> str:
         rng = self.rng

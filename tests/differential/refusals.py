@@ -25,7 +25,7 @@ REFUSABLE: dict[str, frozenset[str]] = {
     "insert ignore": NOT_YET,
     "on duplicate key": NOT_YET,
     "replace": NOT_YET,
-    "timed insert": frozenset({"unroutable_write", "invalid_id"}),
+    "timed insert": frozenset({"unroutable_write", "invalid_id", "shard_missing"}),
 }
 
 _NAMES = (
@@ -37,6 +37,7 @@ _NAMES = (
     "invalid_id",
     "partial_write",
     "no_open_shard",
+    "shard_missing",
     "charset_refused",
 )
 

@@ -1,6 +1,6 @@
 """Random conditions on routing columns: what decides which shards a statement goes to.
 
-IDs are real ones, missing ones, of the wrong type, of shards that do not exist, with reserved bits, negative
+IDs are real ones, missing ones, of the wrong type, with reserved bits, negative
 or too large; written as numbers, sums, quoted, hexadecimal; alone, in lists with duplicates, on either side,
 nested.
 """
@@ -57,15 +57,11 @@ class Routes:
             return known
         if rng.random() < 0.4:
             self._odd |= self.table.kind is Kind.TIMED  # whose shard is in the lower bits
-            return known + rng.choice((1, 2, 1000))  # the right shard and type, but no such row, most likely
+            near = known + rng.choice((1, 2, 1000))  # the right shard and type, but no such row, most likely
+            return known if self._of_no_shard(near) else near
         self._odd = True
-        shards = self.catalog.shards
         mistakes: Sequence[Callable[[], int]] = (
             lambda: known ^ 1 << TYPE_SHIFT,
-            lambda: (
-                (max(shards, default=0) + 1 + rng.randrange(50)) << SHARD_SHIFT
-                | known & (1 << SHARD_SHIFT) - 1
-            ),
             lambda: known | 1 << 62,
             lambda: known | 1 << 63,
             lambda: -known,
@@ -75,7 +71,16 @@ class Routes:
             lambda: (1 << 64) - 1,
             lambda: 10**30,
         )
-        return rng.choice(mistakes)()
+        wrong = rng.choice(mistakes)()
+        return known if self._of_no_shard(wrong) else wrong
+
+    def _of_no_shard(self, number: int) -> bool:
+        """Whether it is an ID of a shard that there is not, which the proxy refuses, and one server does not
+        know of.
+        """
+        shift, mask = (10, 0x1FFF) if self.table.kind is Kind.TIMED else (SHARD_SHIFT, 0xFFFF)
+        bits = 64 if self.table.kind is Kind.TIMED else 62
+        return 0 <= number < 1 << bits and number >> shift & mask not in self.catalog.shards
 
     def written(self, number: int) -> str:
         """The number as SQL; in a few ways."""

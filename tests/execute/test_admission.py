@@ -24,9 +24,10 @@ from proxy.engine.admission import (
 from proxy.session.state import Role, Session, User
 from proxy.session.transaction import Spot
 from rewriter.plan import Access
-from rewriter.plans import MultiStatement, Opened
+from rewriter.plans import AnyHost, MultiStatement, Opened, Template
 from rewriter.plans.builtins import Begin, Commit, Empty, Rollback, SetVariables, ShowWarnings, Use
-from rewriter.text.routines import Body, Routines
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.routines import Body, Routines
 from tests.backends.fakes import IN_TRANS, connection
 
 A, B = "a:3306", "b:3306"
@@ -241,22 +242,25 @@ BEGINS = Routines([Body("p", "BEGIN START TRANSACTION; END")])
 
 
 @pytest.mark.parametrize(
-    ("sql", "bodies", "results", "elsewhere", "expected"),
+    ("procedure", "bodies", "results", "elsewhere", "expected"),
     [
-        (b"CALL p()", None, True, True, "proceed"),
-        (b"CALL p()", None, False, False, "one_result_only"),
-        (b"call p", None, False, False, "one_result_only"),
-        (b"SELECT f()", None, False, False, "proceed"),
-        (b"CALL p()", BEGINS, True, False, "proceed"),
-        (b"CALL p()", BEGINS, True, True, "not_supported_yet"),
-        (b"CALL p()", BEGINS, False, True, "one_result_only"),
-        (b"CALL q()", BEGINS, True, True, "proceed"),
+        ("p", None, True, True, "proceed"),
+        ("p", None, False, False, "one_result_only"),
+        ("", None, False, False, "proceed"),
+        ("p", BEGINS, True, False, "proceed"),
+        ("p", BEGINS, True, True, "not_supported_yet"),
+        ("p", BEGINS, False, True, "one_result_only"),
+        ("q", BEGINS, True, True, "proceed"),
     ],
 )
-def test_routines(sql: bytes, bodies: Routines | None, results: bool, elsewhere: bool, expected: str) -> None:
+def test_routines(
+    procedure: str, bodies: Routines | None, results: bool, elsewhere: bool, expected: str
+) -> None:
     mine = session()
+    effects = Effects(routine=True, procedure=procedure)
+    plan = AnyHost(template=Template([b""]), effects=effects, names=frozenset({"call", procedure}))
     if elsewhere:
         conn, _ = connection()
         conn.scanner.feed(IN_TRANS)
         mine.transaction.held[B] = conn
-    assert said(decide(SENT, Sent(mine, A, sql, bodies, results))) == expected
+    assert said(decide(SENT, Sent(mine, A, plan, bodies, results))) == expected

@@ -33,7 +33,7 @@ from rewriter.plans import (
 )
 from rewriter.plans.builtins import Begin, Builtin, Commit, Rollback, ShowWarnings, Use
 from rewriter.splice import Template
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 from tests.execute.ends import done
 from tests.execute.world import RESET, Client, World, rows
 from tests.local.places import place

@@ -90,7 +90,7 @@ def test_rows_are_bound_in_another_thread() -> None:
     wrong = tuple(b"9" * 18 if literal.isdigit() else literal for literal in literals)
     with pytest.raises(ProxyError) as error:
         asyncio.run(bind_insert(known, len(sql), plan, wrong, TOPOLOGY, choose, {}))
-    assert error.value.kind.name == "invalid_id"
+    assert error.value.kind.name == "shard_missing"
 
 
 def test_the_topology_changes_meanwhile() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from proxy.engine.relay import Relay
 from proxy.frontend import plain
 from proxy.load import Load
-from rewriter.text.nature import UNREAD
+from rewriter.sql.statements.facts import UNREAD
 from tests.execute.two_worlds import (
     COMMENT,
     ITEM,

@@ -16,7 +16,7 @@ from proxy.session.savepoints import savepoint_of
 from proxy.session.tracking import Tracker
 from rewriter.plans.builtins import Commit
 from rewriter.plans.characteristics import Characteristics, Isolation
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 from tests.execute.ends import done
 from tests.execute.world import LIMITS, RESET, Client, World, rows
 from tests.wire.streams import Err, Ok, err_packet

@@ -14,7 +14,7 @@ from proxy.engine.work import Leaving
 from proxy.frontend.connection import ClientConnection
 from proxy.frontend.idle import look_at_idle
 from proxy.wire.packets import frame
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 from tests.execute.ends import done
 from tests.execute.test_relay import relay
 from tests.execute.world import LIMITS, Client, World, rows

@@ -215,6 +215,102 @@ def test_sessions_of_others_are_for_administrators_without_a_list(proxy: OwnProx
     assert other.ask("SELECT 1").value == b"1"
 
 
+@pytest.mark.parametrize("user", ["read-legacy", "write-legacy", "admin-legacy"])
+@pytest.mark.parametrize("database", ["legacy", "information_schema", None])
+def test_routines_are_shown_by_the_list(proxy: OwnProxy, user: str, database: str | None) -> None:
+    """As drivers ask for them. A condition is not evaluated for the routines of others."""
+    raw = client(proxy, user, database)
+    for sql in (
+        "SHOW PROCEDURE STATUS",
+        "SHOW PROCEDURE STATUS LIKE 'p%'",
+        "SHOW PROCEDURE STATUS WHERE Db IN ('legacy', 'secret', 'sys') OR 1",
+        "SHOW PROCEDURE STATUS WHERE IF(Db = 'secret', (SELECT 1 UNION SELECT 2), Name = 'peek_all')",
+    ):
+        assert [row[:2] for row in raw.ask(sql).rows] == [(b"legacy", b"peek_all")], sql
+    assert [row[:2] for row in raw.ask("SHOW FUNCTION STATUS").rows] == [(b"legacy", b"peek")]
+    assert raw.ask("SHOW FUNCTION STATUS WHERE Db = 'secret'").rows == []
+    assert raw.ask("SHOW PROCEDURE STATUS LIKE 'x' OR 1 = 1").code == 1064
+    side = Binary(raw)
+    prepared = side.prepare("SHOW PROCEDURE STATUS")
+    assert isinstance(prepared, Prepared)
+    answer = side.execute(prepared.id)
+    assert isinstance(answer, Answer)
+    assert len(answer.rows) == 1
+    assert b"peek_all" in answer.rows[0]
+
+
+def test_and_by_the_server_without_one(proxy: OwnProxy) -> None:
+    found = {row[0] for row in client(proxy, "read").ask("SHOW PROCEDURE STATUS").rows}
+    assert {b"legacy", b"secret", b"sys"} <= found
+
+
+@pytest.mark.parametrize(
+    ("user", "of_user", "of_database"),
+    [
+        ("read", {b"SELECT"}, set()),
+        ("read-legacy", {b"USAGE"}, {(b"legacy", b"SELECT")}),
+        ("write-legacy", {b"USAGE"}, {(b"legacy", b"SELECT"), (b"legacy", b"EXECUTE")}),
+        ("admin-legacy", {b"USAGE"}, {(b"legacy", b"SELECT"), (b"legacy", b"CREATE VIEW")}),
+    ],
+)
+def test_privileges_are_those_of_the_settings(
+    proxy: OwnProxy, user: str, of_user: set[bytes], of_database: set[tuple[bytes, bytes]]
+) -> None:
+    raw = client(proxy, user)
+    found = raw.ask("SELECT GRANTEE, PRIVILEGE_TYPE FROM information_schema.USER_PRIVILEGES").rows
+    assert set(found) == {(f"'{user}'@'%'".encode(), one) for one in of_user}
+    columns = "GRANTEE, TABLE_SCHEMA, PRIVILEGE_TYPE, IS_GRANTABLE"
+    rows = raw.ask(f"SELECT {columns} FROM information_schema.SCHEMA_PRIVILEGES").rows
+    assert {row[0] for row in rows} <= {f"'{user}'@'%'".encode()}
+    assert {row[1:3] for row in rows} >= of_database
+    assert bool(rows) == bool(of_database)
+    for view in ("TABLE_PRIVILEGES", "COLUMN_PRIVILEGES"):
+        assert raw.ask(f"SELECT * FROM information_schema.{view}").rows == []
+    for sql in (
+        "PREPARE s FROM 'SELECT * FROM information_schema.USER_PRIVILEGES'",
+        "SET @x = (SELECT COUNT(*) FROM information_schema.SCHEMA_PRIVILEGES)",
+    ):
+        assert raw.ask(sql).kind == "err", sql
+
+
+def test_administrators_without_a_list_see_the_accounts_of_the_servers(proxy: OwnProxy) -> None:
+    raw = client(proxy, "demo")
+    found = {row[0] for row in raw.ask("SELECT GRANTEE FROM information_schema.USER_PRIVILEGES").rows}
+    assert b"'root'@'localhost'" in found or b"'root'@'%'" in found
+
+
+@pytest.mark.parametrize("database", ["legacy", None])
+def test_rows_of_views_are_inserted_as_they_are_shown(
+    proxy: OwnProxy, demo: Demo, database: str | None
+) -> None:
+    columns = "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.COLUMNS"
+    with demo.direct() as server, server.cursor() as cursor:
+        cursor.execute("CREATE TABLE legacy.shown (id INT AUTO_INCREMENT PRIMARY KEY, s TEXT, t TEXT)")
+        try:
+            raw = client(proxy, "write-legacy", database)
+            expected = len(raw.ask(columns).rows)
+            reply = raw.ask(f"INSERT INTO legacy.shown (s, t) {columns}")
+            assert reply.affected == expected, reply
+            shown = raw.ask("SELECT DISTINCT s FROM legacy.shown").rows
+            assert sorted(shown) == [(b"information_schema",), (b"legacy",)]
+            side = Binary(raw)
+            prepared = side.prepare(
+                "REPLACE legacy.shown SELECT 1, SCHEMA_NAME, ? FROM information_schema.SCHEMATA"
+            )
+            assert isinstance(prepared, Prepared), prepared
+            assert raw.ask("SELECT COUNT(*) FROM legacy.shown").value == str(expected).encode()
+            raw.ask("BEGIN")
+            sql = "(SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'secret')"
+            assert raw.ask(f"INSERT INTO legacy.shown (s) VALUES ({sql})").affected == 1
+            assert raw.ask("SELECT s FROM legacy.shown ORDER BY id DESC LIMIT 1").value == b"0"
+            raw.ask("ROLLBACK")
+            assert raw.ask("SELECT COUNT(*) FROM legacy.shown").value == str(expected).encode()
+            reader = client(proxy, "read-legacy", database)
+            assert reader.ask(f"INSERT INTO legacy.shown (s, t) {columns}").code == 1142
+        finally:
+            cursor.execute("DROP TABLE legacy.shown")
+
+
 def test_nor_by_other_quotes_and_commands(proxy: OwnProxy) -> None:
     raw = client(proxy, "read-legacy")
     for mode in ("ANSI_QUOTES", "ANSI_QUOTES,IGNORE_SPACE", "ANSI_QUOTES,NO_BACKSLASH_ESCAPES"):
@@ -346,6 +442,23 @@ def test_routines_under_an_account_of_ones_own(own: MakeOwn, proxy: OwnProxy) ->
     raw = started.raw(login=False)
     assert raw.login("read-legacy", "x", "legacy").kind == "ok"
     assert raw.ask("SELECT peek(1)").code == 1142
+
+
+def test_texts_under_an_account_of_ones_own(own: MakeOwn, proxy: OwnProxy, flavour: str) -> None:
+    """The servers hold it to its databases, whatever a text or a body says."""
+    started = own({"users": USERS})
+    raw = client(started, "admin-legacy")
+    assert (
+        raw.ask("SET @own = 'SELECT COUNT(*) FROM customers', @other = 'SELECT v FROM secret.t'").kind == "ok"
+    )
+    assert raw.ask("PREPARE s FROM @own").kind == "ok"
+    assert raw.ask("EXECUTE s").kind == "rows"
+    refused = ["PREPARE s FROM @other", "CALL secret.p()", "SET GLOBAL max_connections = 10", "FLUSH TABLES"]
+    if flavour == "mariadb":
+        refused += ["EXECUTE IMMEDIATE @other", "BEGIN NOT ATOMIC SELECT v FROM secret.t; END"]
+        refused += ["EXECUTE IMMEDIATE CONCAT('US', 'E secret')", "BEGIN NOT ATOMIC KILL 999999; END"]
+    found = [(sql, code_of(raw, sql)) for sql in refused]
+    assert [one for one in found if one[1] not in DENIED | {1094, 1095, 1295}] == []
 
 
 def test_a_function_that_nobody_has(own: MakeOwn, flavour: str) -> None:

@@ -72,7 +72,6 @@ def test_no_database_selected(raw: MakeRaw) -> None:
         7,  # type 0
         make_id(5, 2, 1),  # a board's
         make_id(5, 1, (1 << 36) - 1),  # right, but nobody's: no warning
-        make_id(5000, 1, 1),  # a shard that does not exist
         1 << 63,
         (1 << 64) + 5,
         -5,

@@ -117,3 +117,28 @@ def test_insert_names_its_columns(both: Callable[..., list[object]]) -> None:
         "INSERT INTO usernames (legacy.usernames.username) VALUES ('named c')",
     )
     assert found[-3:] == [(2, (("named a", 6), ("named b", 6))), (1, (("c",),)), 1054]
+
+
+@pytest.mark.parametrize("database", [None, "demo"])
+def test_a_query_of_with_is_no_table_of_the_current_database(connect: Connect, database: str | None) -> None:
+    """In definitions whose tables are all in one database, from a session that is not there."""
+    first = "x AS (SELECT id FROM legacy.customers WHERE id < 4)"
+    made = f"WITH {first}, y (n) AS (SELECT id FROM x) SELECT y.n FROM y"
+    three = "SELECT 1 AS n UNION ALL SELECT n + 1 FROM x WHERE n < 3"
+    counted = f"WITH RECURSIVE x AS ({three}) SELECT x.n FROM x"
+    joined = f"{counted} JOIN legacy.customers c ON c.id = x.n"
+    with connect(database=database) as connection:
+        for sql in (made, counted, joined, f"SELECT q.n FROM ({made}) AS q"):
+            for kind in ("VIEW", "TABLE"):
+                for clean in ("DROP VIEW IF EXISTS legacy.of_with", "DROP TABLE IF EXISTS legacy.of_with"):
+                    assert isinstance(outcome(connection, clean), tuple)
+                assert isinstance(outcome(connection, f"CREATE {kind} legacy.of_with AS {sql}"), tuple), sql
+                assert outcome(connection, "SELECT COUNT(*), MAX(n) FROM legacy.of_with") == (1, ((3, 3),)), (
+                    sql
+                )
+        for sql in (
+            "CREATE TABLE legacy.never AS SELECT * FROM x, (WITH x AS (SELECT 1 AS a) SELECT * FROM x) AS q",
+            "CREATE VIEW legacy.never AS WITH x AS (SELECT * FROM customers) SELECT * FROM x",
+        ):
+            assert outcome(connection, sql) in (1235, 1046), "these are, and nobody knows of which"
+        outcome(connection, "DROP TABLE IF EXISTS legacy.of_with")

@@ -16,7 +16,9 @@ from tests.support.servers import LocalServer
 FIRST, SECOND = (1 << 46 | 3 << 36 | 1), (2 << 46 | 3 << 36 | 1)
 MODE = "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO"
 
-JOINED = "UPDATE /*+ scatter */ photos p, usernames u SET {} WHERE p.user_id = u.user_id AND p.caption LIKE 'sm%'"
+JOINED = (
+    "UPDATE /*+ scatter */ photos p, usernames u SET {} WHERE p.user_id = u.user_id AND p.caption LIKE 'sm%'"
+)
 VALUES = (
     "p.caption = u.username + 0",
     "p.caption = u.user_id + 'foo'",
@@ -40,7 +42,8 @@ CONDITIONS = (
     "DELETE /*+ scatter */ p FROM photos p, usernames u"
     " WHERE p.user_id = u.user_id AND p.caption LIKE 'sm%' AND u.username + 0 > 9",
     "DELETE /*+ scatter */ FROM photos WHERE caption LIKE 'sm%' AND caption + 0 > 9 ORDER BY id LIMIT 1",
-    "UPDATE /*+ scatter */ photos SET caption = (SELECT MAX(username + 0) FROM usernames) WHERE caption LIKE 'sm%'",
+    "UPDATE /*+ scatter */ photos SET caption = (SELECT MAX(username + 0) FROM usernames)"
+    " WHERE caption LIKE 'sm%'",
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from pymysql.err import MySQLError
 
-from tests.integration.fixtures import Connect, make_id
+from tests.integration.fixtures import Connect, MakeRaw, make_id
 from tests.support.servers import Connection, LocalServer
 
 ONE, TWO, THREE = (make_id(shard, 1, 770_000) for shard in (3, 17, 60))
@@ -154,3 +154,18 @@ def test_generated_ids_of_a_select_that_may_update_are_told(connect: Connect) ->
         assert (count, id >> 46) == (1, 3)
         assert outcome(side, LAST) == ((id,),)
         assert outcome(side, f"DELETE FROM pins WHERE id = {id}") == (1, 0)
+
+
+def test_the_id_that_a_routing_column_assigns_is_told_in_the_reply(raw: MakeRaw) -> None:
+    client, user = raw(), 1 << 46 | 3 << 36 | 1
+    made = f"INSERT INTO user_has_boards (user_id, board_id, sequence) VALUES (LAST_INSERT_ID({user}), 77, 5)"
+    try:
+        reply = client.ask(made)
+        assert (reply.affected, reply.insert_id) == (1, user)
+        assert client.ask("SELECT LAST_INSERT_ID()").value == b"%d" % user
+        reply = client.ask("INSERT INTO email_to_user VALUES (LAST_INSERT_ID(3), 3)")
+        assert (reply.affected, reply.insert_id) == (1, 3)
+        assert client.ask("INSERT INTO email_to_user VALUES (CONCAT('a', 'b5'), 3)").insert_id == 0
+    finally:
+        client.ask(f"DELETE FROM user_has_boards WHERE user_id = {user} AND board_id = 77")
+        client.ask("DELETE FROM email_to_user WHERE email IN ('3', 'ab5')")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from proxy.wire.resultset import decode_column
+from tests.integration.fixtures import Connect
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
 from tests.support.servers import LocalServer
@@ -72,3 +73,23 @@ def test_the_values_of_one_server(sides: tuple[Raw, Raw, str]) -> None:
             for order in ("id", "2 DESC, id", "id LIMIT 3"):
                 whole = f"{sql} FROM pins WHERE id IN ({ids}) ORDER BY {order}"
                 assert answer(through, whole) == answer(direct, whole), (setting, whole)
+
+
+@pytest.mark.parametrize("value", ["5", "1.5", "1e0", "'x'", "CAST(5 AS UNSIGNED)", "x'31'"])
+@pytest.mark.parametrize("again", ["SET @v = NULL", "SELECT @v := NULL", "SET @v = 7, @v = NULL"])
+def test_a_variable_keeps_its_type_when_it_becomes_null(
+    connect: Connect, plain: LocalServer, value: str, again: str
+) -> None:
+    found = []
+    for side in (connect(database="legacy"), plain.connect(database="demo", autocommit=True)):
+        with side, side.cursor() as cursor:
+            for sql in ("DROP TABLE IF EXISTS of_null", f"SET @v = {value}", again):
+                cursor.execute(sql)
+                cursor.fetchall()
+            cursor.execute("CREATE TABLE of_null SELECT @v AS a")
+            cursor.execute("SHOW COLUMNS FROM of_null")
+            shown = cursor.fetchall()
+            cursor.execute("SELECT COLLATION(@v), @v IS NULL")
+            found.append((shown, cursor.fetchall()))
+            cursor.execute("DROP TABLE of_null")
+    assert found[0] == found[1]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proxy.backends.settings import LOGIN
-from proxy.local.read_back import literal
+from proxy.engine.read_back import literal
 from proxy.session.state import Role, User
 from proxy.wire.constants import ColumnType
 from proxy.wire.resultset import Column, encode_row
@@ -157,6 +157,7 @@ async def test_user_variables_that_mean_the_same_everywhere(world: World, client
     assert client.session.settings.values == {
         "@a": b"1",
         "@b": b"-1.5",
+        "@c": b"CAST(NULL AS SIGNED)",
         "@d": b"_utf8mb4'it''s' COLLATE utf8mb4_general_ci",
     }
     assert not world.servers

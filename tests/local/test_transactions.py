@@ -15,8 +15,9 @@ from rewriter.plans import AnyHost
 from rewriter.plans.builtins import Begin, Commit, ReleaseSavepoint, Rollback, RollbackTo, SetSavepoint, Use
 from rewriter.plans.characteristics import Completion
 from rewriter.splice import Template
-from rewriter.text.effects import Effects
-from rewriter.text.nature import Nature
+from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.facts import StatementFacts
+from rewriter.sql.statements.table import FORMS
 from tests.execute.ends import done
 from tests.execute.test_relay import relay
 from tests.execute.world import Client, World
@@ -340,10 +341,15 @@ async def test_a_statement_lost_within_a_transaction(world: World, client: Clien
     ("plan", "code"),
     [
         (Begin(), 1053),
-        (AnyHost(template=TEXT, nature=Nature("INSERT INTO")), 1053),
-        (AnyHost(template=TEXT, nature=Nature("CREATE TABLE"), implicit_commit=True), 1158),
-        (AnyHost(template=TEXT, nature=Nature("CALL p"), effects=Effects(routine=True)), 1158),
-        (AnyHost(template=TEXT, nature=Nature("XA PREPARE")), 1158),
+        (AnyHost(template=TEXT, facts=StatementFacts(FORMS["INSERT"])), 1053),
+        (
+            AnyHost(
+                template=TEXT, facts=StatementFacts(FORMS["CREATE TABLE"], commits=True), implicit_commit=True
+            ),
+            1158,
+        ),
+        (AnyHost(template=TEXT, facts=StatementFacts(FORMS["CALL"]), effects=Effects(routine=True)), 1158),
+        (AnyHost(template=TEXT, facts=StatementFacts(FORMS["XA PREPARE"])), 1158),
         (None, 1158),
     ],
 )
@@ -355,7 +361,11 @@ async def test_a_statement_that_may_have_committed(
 
     def start(conn: ClientConnection) -> None:
         conn.plan = plan  # without one: prepared on its server
-        conn.relay.run("h1", b"Q", nature=Nature("CREATE TABLE") if plan is None else plan.nature)
+        conn.relay.run(
+            "h1",
+            b"Q",
+            nature=StatementFacts(FORMS["CREATE TABLE"], commits=True) if plan is None else plan.facts,
+        )
 
     client.ask(start)
     await world.turn()

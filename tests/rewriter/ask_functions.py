@@ -1,4 +1,4 @@
-"""Asks servers which functions they bring along, and writes rewriter/text/native.py.
+"""Asks servers which functions they bring along, and writes rewriter/sql/statements/function_names.py.
 
     python -m tests.rewriter.ask_functions READY_FILE …
 

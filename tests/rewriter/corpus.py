@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, cast
 
 from rewriter.env import Env
-from rewriter.text.calls import with_plain_calls
+from rewriter.sql.statements.calls import with_plain_calls
 from rewriter.text.facts import Block
 from rewriter.text.names import with_plain_names
 from rewriter.text.parse import Parser

@@ -20,7 +20,9 @@ BEGIN: Final = "<!-- the table is made by `python -m tests.rewriter.refusals` --
 
 STATEMENTS: Final = (
     "SELECT DISTINCT id FROM pins INTO OUTFILE '/tmp/x'",
-    "SELECT DISTINCT GET_LOCK('a', 1) FROM pins",
+    "SELECT DISTINCT LAST_INSERT_ID(5) FROM pins",
+    "INSERT INTO email_to_user VALUES ('a@b', @a := 1), ('b@b', 2), ('c@b', 3)",
+    "DELETE FROM pins WHERE id = <pins 1 1> AND (@a := id) > 5",
     "SELECT id FROM pins UNION SELECT id FROM boards FOR UPDATE",
     "SELECT p.id FROM pins p JOIN information_schema.tables",
     "SELECT DISTINCT ts FROM pins PARTITION (p0)",

@@ -12,7 +12,10 @@ from contextlib import suppress
 import pymysql
 import pytest
 
-from rewriter.text import natives, places
+from rewriter.sql.statements import functions as natives
+from rewriter.sql.statements import table_places as places
+from rewriter.sql.statements.forms import Kind
+from rewriter.sql.statements.table import verbs_of
 from tests.rewriter.test_natives import called
 from tests.support.servers import Connection, LocalServer
 
@@ -71,7 +74,7 @@ SIGNS = (
 WORDS = sorted(
     {*natives._NO_CALL_BEHIND, *natives._NO_CALL_IN_TABLES, *places._MORE, *places._BETWEEN, *places._ENDS}
     | {
-        *places._ROWS,
+        *verbs_of(Kind.QUERY, Kind.CHANGE, Kind.EXPLAIN, Kind.DO),
         *places._FIRST,
         *places._LOCKING,
         "LIKE",

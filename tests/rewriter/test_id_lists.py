@@ -76,7 +76,6 @@ def test_each_host_gets_its_shards_in_order(form: Texter) -> None:
 @pytest.mark.parametrize(
     "number",
     [
-        pin(3, 5),  # of a shard that there is not
         PINTEREST.compose(shard=2, type=2, local=5),
         1 << 62 | pin(2, 5),
         -pin(2, 5),
@@ -90,6 +89,11 @@ def test_what_is_no_row_s_id_is_left_out(form: Texter, number: int) -> None:
     for raw in (ids(number, pin(2, 1)), ids(pin(2, 1), number)):
         assert form(raw, PINS, PLACES, (CONSTANTS,), b"", MOST) == [("b", (2,), b"1")]
     assert form(ids(number), PINS, PLACES, (CONSTANTS,), b"", MOST) == []
+
+
+def test_an_id_of_a_shard_that_there_is_not_is_left_to_who_tells_the_error(form: Texter) -> None:
+    for raw in (ids(pin(3, 5), pin(2, 1)), ids(pin(2, 1), pin(4, 2), pin(3, 5)), ids(pin(3, 5))):
+        assert form(raw, PINS, PLACES, (CONSTANTS,), b"", MOST) is None
 
 
 def test_spaces_and_zeros_before_a_number_mean_nothing(form: Texter) -> None:

@@ -7,7 +7,7 @@ import pytest
 from config.flavour import MARIADB, MYSQL
 from rewriter.env import Env
 from rewriter.fingerprint import lift
-from rewriter.text.natives import foreign_calls, own_calls
+from rewriter.sql.statements.functions import foreign_calls, own_calls
 from rewriter.text.tokens import read
 
 

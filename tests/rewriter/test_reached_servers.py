@@ -17,7 +17,7 @@ import pytest
 from config.flavour import MARIADB, MYSQL
 from rewriter.env import Env
 from rewriter.fingerprint import lift
-from rewriter.route.reachable import reached
+from rewriter.sql.privileges.reachable import reached
 from rewriter.text.tokens import read
 from tests.support.servers import Connection, LocalServer
 

@@ -7,9 +7,18 @@ import pytest
 from config.flavour import MARIADB
 from rewriter.env import Env
 from rewriter.fingerprint import lift
-from rewriter.text.effects import Effects, effects_of
-from rewriter.text.routines import Body, Left, Routines
-from rewriter.text.tokens import read
+from rewriter.sql.statements.effects import Effects, effects_of
+from rewriter.sql.statements.routines import Body, Left, Routines, names_in
+from rewriter.text.tokens import Source, read
+
+
+def source_of(sql: str) -> Source:
+    return read(sql.encode(), lift(sql.encode())[1], Env(flavour=MARIADB))
+
+
+def names_of(sql: str) -> frozenset[str]:
+    return names_in(source_of(sql))
+
 
 BODIES = (
     Body("t", "SET @seen = NEW.n"),
@@ -34,19 +43,27 @@ BODIES = (
         ("SELECT x FROM `a view`", ("fun`ny", "it's"), (), False),
         ("SELECT locks()", (), (("lock", ""),), False),
         ("SELECT hidden()", (), (), True),
+        ("/* app */ SELECT locks()", (), (("lock", ""),), False),
+        ("-- app\nINSERT /* x */ INTO `t` VALUES (1)", ("seen",), (), False),
     ],
 )
 def test_what_a_statement_leaves(
     sql: str, variables: tuple[str, ...], pins: tuple[tuple[str, str], ...], routine: bool
 ) -> None:
-    found = Routines(BODIES).added(None, sql.encode())
+    found = Routines(BODIES).added(None, names_of(sql))
     assert found == Effects(pins=pins, variables=variables, routine=routine)
 
 
-@pytest.mark.parametrize("sql", ["SELECT plain(1)", "SELECT ring()", "SELECT 1", "INSERT INTO tt VALUES (1)"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        *("SELECT plain(1)", "SELECT ring()", "SELECT 1", "INSERT INTO tt VALUES (1)"),
+        *("/* locks */ SELECT 1", "SELECT 'locks'", "SELECT 1 -- hidden"),
+    ],
+)
 def test_what_leaves_nothing(sql: str) -> None:
     effects = Effects(insert_id="ask")
-    assert Routines(BODIES).added(effects, sql.encode()) is effects
+    assert Routines(BODIES).added(effects, names_of(sql)) is effects
 
 
 @pytest.mark.parametrize(
@@ -55,14 +72,18 @@ def test_what_leaves_nothing(sql: str) -> None:
         ("CALL makes()", Left(pins=frozenset({("table", ""), ("lock", "")}))),
         ("call `db` . `makes`", Left(pins=frozenset({("table", ""), ("lock", "")}))),
         ("CALL plain(`double`(1))", Left(frozenset({"fun`ny", "it's"}))),
-        ("CALL plain(1);", Left()),
+        ("CALL plain(1)", Left()),
+        ("/* app */ CALL -- x\n plain(1)", Left()),
+        ("CALL plain", Left()),
         ("CALL dynamic()", None),
         ("CALL hidden()", None),
         ("CALL unknown(locks())", None),
     ],
 )
 def test_what_a_call_leaves(sql: str, left: Left | None) -> None:
-    assert Routines(BODIES).called(sql.encode()) == left
+    effects = effects_of(source_of(sql), flavour=MARIADB)
+    assert effects is not None
+    assert Routines(BODIES).called(effects.procedure, names_of(sql)) == left
 
 
 def test_who_has_nothing_of_the_kind() -> None:
@@ -85,7 +106,7 @@ def test_who_has_nothing_of_the_kind() -> None:
     ],
 )
 def test_functions_that_are_known_to_leave_nothing(sql: str, harmless: bool) -> None:
-    effects = effects_of(read(sql.encode(), lift(sql.encode())[1], Env(flavour=MARIADB)), flavour=MARIADB)
+    effects = effects_of(source_of(sql), flavour=MARIADB)
     assert effects is not None
     assert Routines(BODIES).harmless(effects.calls) is harmless
 
@@ -110,8 +131,8 @@ def test_who_reads_the_last_insert_id() -> None:
     found = Routines([Body("lid", "RETURN LAST_INSERT_ID()"), Body("v", "select `lid`() AS `x`")])
     assert found
     assert found.harmless(["lid"])
-    for sql in (b"SELECT lid()", b"SELECT x FROM v"):
-        effects = found.added(None, sql)
+    for sql in ("SELECT lid()", "SELECT x FROM v"):
+        effects = found.added(None, names_of(sql))
         assert effects is not None
         assert effects == Effects(insert_id="ask")
-    assert found.added(None, b"SELECT 1") is None
+    assert found.added(None, names_of("SELECT 1")) is None

@@ -36,7 +36,9 @@ ROWS = [
     for a in (0, 1)
 ]
 IDS = [row["id"] for row in ROWS[::2]]
-ODD = [0, 1, -5, 1 << 62, 1 << 70, new_id("boards", 1, 1), new_id("pins", 1, 1) + (9 << 46)]
+MISSING = new_id("pins", 1, 1) + (9 << 46)
+"""An ID of a shard that there is not: where it names a row, the statement is refused."""
+ODD = [0, 1, -5, 1 << 62, 1 << 70, new_id("boards", 1, 1), MISSING]
 
 # from loose to tight, as in MySQL's manual
 OR, XOR, AND, NOT, COMPARE, ATOM = range(6)
@@ -221,6 +223,8 @@ def run(sql: str) -> Bound | None:
     try:
         return plan.bind(values_of(plan, literals), TOPOLOGY, first)
     except BindError as error:
+        if error.name == "shard_missing" and str(MISSING) in sql:
+            return None
         pytest.fail(f"{sql}: {error.name} {error.arguments}")
 
 
@@ -228,7 +232,8 @@ def run(sql: str) -> Bound | None:
 @given(conditions)
 def test_no_matching_row_is_left_out(condition: Condition) -> None:
     bound = run(f"SELECT p.id FROM pins p WHERE {condition.sql}")
-    assert bound is not None
+    if bound is None:
+        return
     asked = set(shards_of(bound))
     matching = {row["id"] for row in ROWS if truth(condition.value(row)) == 1}
     assert LAYOUT is not None
@@ -247,7 +252,8 @@ def test_what_a_shard_is_asked_is_true_for_the_same_rows(condition: Condition) -
     if any(abs(number) > 1 << 63 for number in ODD if str(number) in condition.sql):
         return
     bound = run(f"SELECT p.id FROM pins p WHERE {condition.sql}")
-    assert bound is not None
+    if bound is None:
+        return
     found: set[int] = set()
     for statement in bound.statements:
         text = statement.sql.decode()

@@ -18,7 +18,7 @@ from demo.documents import topology_document
 from rewriter.planner import Rewriter
 from rewriter.plans import BindError, Bound, Env, Reject
 from tests.rewriter.support import LAYOUT, SHARDS, first, shards_of, values_of
-from tests.rewriter.test_soundness import IDS, Condition, Row, conditions, truth
+from tests.rewriter.test_soundness import IDS, MISSING, Condition, Row, conditions, truth
 from tests.support.cases import cases_in
 
 CASES = cases_in(Path(__file__).with_name("strict_cases.yaml"))
@@ -123,6 +123,8 @@ def test_no_row_is_left_out(condition: Condition) -> None:
     """Rows lie on the shard of their album's ID, whatever their own."""
     sql = re.sub(r"\bid\b", "album_id", condition.sql)
     bound = run(f"SELECT p.a FROM photos p WHERE {sql}")
+    if bound == "shard_missing" and str(MISSING) in sql:
+        return
     assert isinstance(bound, Bound), (sql, bound)
     assert LAYOUT is not None
     rows: list[Row] = [{"id": one, "a": a} for one in IDS for a in (0, 1)]

@@ -24,6 +24,7 @@ from proxy.errors import ProxyError
 from proxy.load import Load
 from proxy.session.outcome import Diagnostics
 from proxy.session.values import values_of
+from proxy.wire.charsets import values_codec
 from proxy.wire.packets import Err, ProtocolError, query_packet
 from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
@@ -162,7 +163,8 @@ class Source:
         except ProtocolError as problem:
             self.reading.fail(ProxyError("backend_protocol", host=conn.host, reason=str(problem)))
             return
-        found = without_phantoms(diagnostics_of(rows, total))
+        codec = values_codec(conn.settings.get("character_set_results"))
+        found = without_phantoms(diagnostics_of(rows, total, codec))
         if self.reading.told is not None:
             self.reading.told += found
             self.reading.told.total += found.total

@@ -108,6 +108,9 @@ def _by_server(client: Exchange, asked: StatementRequest, plan: Plan, places: _P
 
 
 def _views(client: Exchange, asked: StatementRequest, plan: SystemViews, places: _Places) -> None:
+    if plan.writes:
+        _without_columns(client, asked, plan, places)
+        return
     client.session.prepared.values = tuple([b"0" if "L" in slot else b"NULL" for _, slot in places])
     _show(client, asked.statement)
 

@@ -359,9 +359,9 @@ def run(
         if not plan.at_any_host:
             admit_host(client, plan, host)
         execution = StatementRequest(client, statement)
-        effects = effects_on(client, host, plan, text)
+        effects = effects_on(client, host, plan)
         if effects is not None and effects.routine:
-            admit_routine(client, host, text, results=True)
+            admit_routine(client, host, plan, results=True)
         pins = effects is not None and bool(effects.pins)
         if plan.at_any_host and session.transaction.explicit and not pins:
             # a statement without tables is no reason to open the transaction on a host

@@ -16,7 +16,7 @@ from proxy.backends.statements import Key, ServerStatements, close_packet
 from proxy.engine.column_metadata import place_of
 from proxy.engine.lease import give_back
 from proxy.engine.passthrough import Request
-from proxy.engine.session_sync import keeps_warnings, sync_packets
+from proxy.engine.session_sync import sync_packets
 from proxy.engine.transcode import definitions, exact_of, prepare_reply
 from proxy.session.outcome import Outcome
 from proxy.session.transaction import modes_of
@@ -28,7 +28,7 @@ from proxy.wire.packets import frame
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from rewriter.plans import Values
 from rewriter.plans.sharded import is_routed
-from rewriter.text.effects import Effects
+from rewriter.sql.statements.effects import Effects
 
 from .cursors import end_cursor
 from .derived import derived_types
@@ -106,7 +106,7 @@ class StatementRequest(Request):
     def prepare(self, host: str, sql: bytes, database: str | None) -> None:
         """COM_STMT_PREPARE: the server's definitions are the client's."""
         self.key = (sql, database, self.statement.settings, b"")
-        self.relay.run(host, sql, database, nature=self.statement.plan.nature, request=self)
+        self.relay.run(host, sql, database, nature=self.statement.plan.facts, request=self)
 
     def learn(self, host: str, sql: bytes, database: str | None) -> None:
         """COM_STMT_PREPARE of a statement that is executed otherwise: `sql` stands for it."""
@@ -131,7 +131,7 @@ class StatementRequest(Request):
             text.database,
             effects=text.effects,
             literals=text.literals,
-            nature=statement.plan.nature,
+            nature=statement.plan.facts,
             request=self,
         )
 
@@ -320,10 +320,7 @@ class StatementRequest(Request):
         if conn.scanner.warnings:
             self.relay.begin_to_drain(conn)
             return
-        if not (
-            session.env.flavour.keeps_warnings
-            and (self.own or keeps_warnings(self.relay.nature, self.relay.sql))
-        ):
+        if not (session.env.flavour.keeps_warnings and (self.own or self.relay.nature.keeps_warnings)):
             session.apply(Outcome(diagnostics=[]))
         give_back(client, conn)
         client.finish("ok")

@@ -87,23 +87,23 @@ PLUGINS: Final = (
 )
 
 REPLICATION: Final = (
-    _server("CHANGE MASTER", "change_master", servers=MARIADB),
+    _server("CHANGE MASTER", "change_master", commits=False, servers=MARIADB),
     _server("CHANGE REPLICATION FILTER", "change_repl_filter", servers=MYSQL),
     _server("CHANGE REPLICATION SOURCE", "change_replication_source", servers=MYSQL),
-    _server("START REPLICA", "replica_start"),
-    _server("START SLAVE", servers=MARIADB),
-    _server("START ALL", "start_all_slaves", servers=MARIADB),
+    _server("START REPLICA", "replica_start", commits_on=MYSQL),
+    _server("START SLAVE", commits=False, servers=MARIADB),
+    _server("START ALL", "start_all_slaves", commits=False, servers=MARIADB),
     _server("START GROUP_REPLICATION", "group_replication_start", servers=MYSQL),
-    _server("STOP REPLICA", "replica_stop"),
-    _server("STOP SLAVE", servers=MARIADB),
-    _server("STOP ALL", "stop_all_slaves", servers=MARIADB),
+    _server("STOP REPLICA", "replica_stop", commits_on=MYSQL),
+    _server("STOP SLAVE", commits=False, servers=MARIADB),
+    _server("STOP ALL", "stop_all_slaves", commits=False, servers=MARIADB),
     _server("STOP GROUP_REPLICATION", "group_replication_stop", servers=MYSQL),
     _server("PURGE", "purge", commits=False),
     _server("BINLOG", commits=False),
 )
 
 UPKEEP: Final = (
-    _server("FLUSH", keeps_warnings=Keeps.ALONE, behind_set_statement=True),
+    _server("FLUSH", keeps_warnings=Keeps.YES, behind_set_statement=True),
     _server(
         "FLUSH TABLES",
         "flush",

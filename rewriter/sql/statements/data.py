@@ -37,6 +37,7 @@ _EXPLAIN: Final[dict[str, Any]] = {
     "session": Session.USER_VARIABLES,
     "found_rows": FoundRows.EXPLAIN,
     "inner": Inner.BEHIND,
+    "keeps_warnings": Keeps.EXPLAIN,
     "behind_set_statement": True,
     "repeatable": True,
 }
@@ -69,7 +70,7 @@ QUERIES: Final = (
         **_QUERY
         | {"opens": Opens.ALWAYS, "keeps_warnings": Keeps.NO, "found_rows": FoundRows.ROWS, "filters": False},
     ),
-    Form(words="(", counter="select", **_ALWAYS_OPENS),
+    Form(words="(", counter="select", named="SELECT", **_ALWAYS_OPENS),
 )
 """A query that begins with a parenthesis has the row `(`."""
 
@@ -126,8 +127,11 @@ OTHERS: Final = (
 EXPLAINS: Final = (
     Form(words="EXPLAIN", counter="select", **_EXPLAIN),
     Form(words="EXPLAIN FOR CONNECTION", counter="explain_other", **_EXPLAIN | {"access": Access.ADMIN}),
-    Form(words="DESCRIBE", counter="show_fields", **_EXPLAIN | {"opens": Opens.DICTIONARY}),
-    Form(words="DESC", counter="show_fields", **_EXPLAIN | {"opens": Opens.DICTIONARY}),
+    Form(
+        words="DESCRIBE",
+        counter="show_fields",
+        **_EXPLAIN | {"opens": Opens.DICTIONARY, "keeps_warnings": Keeps.NO, "inner": Inner.NONE},
+    ),
     Form(words="ANALYZE", counter="select", servers=Servers.MARIADB, **_EXPLAIN | {"runs": Runs.FUNCTIONS}),
     Form(
         words="HELP",

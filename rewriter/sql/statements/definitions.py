@@ -81,7 +81,11 @@ TABLES: Final = (
     _define("DROP INDEX", Objects.INDEX),
     _define("CREATE SEQUENCE", Objects.SEQUENCE, servers=MARIADB),
     _define(
-        "CREATE TEMPORARY SEQUENCE", Objects.SEQUENCE, servers=MARIADB, leaves=(State.TABLE,), **_TEMPORARY
+        "CREATE TEMPORARY SEQUENCE",
+        Objects.SEQUENCE,
+        servers=MARIADB,
+        leaves=(State.TABLE,),
+        **_TEMPORARY | {"commits": True},
     ),
     _define("ALTER SEQUENCE", Objects.SEQUENCE, servers=MARIADB),
     _define("DROP SEQUENCE", Objects.SEQUENCE, servers=MARIADB, ends=(State.TABLE,)),
@@ -115,8 +119,8 @@ VIEWS_AND_ROUTINES: Final = (
     ),
     _define("DROP PACKAGE", Objects.PACKAGE, servers=MARIADB),
     _define("DROP PACKAGE BODY", Objects.PACKAGE, servers=MARIADB, counter="drop_package_body"),
-    _define("CREATE LIBRARY", Objects.LIBRARY, servers=MYSQL),
-    _define("ALTER LIBRARY", Objects.LIBRARY, servers=MYSQL),
+    _define("CREATE LIBRARY", Objects.LIBRARY, servers=MYSQL, inner=Inner.BODY),
+    _define("ALTER LIBRARY", Objects.LIBRARY, servers=MYSQL, inner=Inner.BODY),
     _define("DROP LIBRARY", Objects.LIBRARY, servers=MYSQL),
 )
 
@@ -149,8 +153,8 @@ MAINTENANCE: Final = (
     _tend("REPAIR TABLE", "repair"),
     _tend("REPAIR TABLES", "repair"),
     _tend("REPAIR VIEW", "repair", servers=MARIADB),
-    _tend("CACHE INDEX", "assign_to_keycache", found_rows=FoundRows.ROWS),
-    _tend("LOAD INDEX", "preload_keys", found_rows=FoundRows.ROWS),
+    _tend("CACHE INDEX", "assign_to_keycache", kind=Kind.SERVER, found_rows=FoundRows.ROWS),
+    _tend("LOAD INDEX", "preload_keys", kind=Kind.SERVER, found_rows=FoundRows.ROWS),
 )
 
 ROWS: Final = (*DATABASES, *TABLES, *VIEWS_AND_ROUTINES, *MAINTENANCE)

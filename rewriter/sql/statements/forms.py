@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum, Flag, IntEnum, auto
 from typing import Final
 
+from config.flavour import Flavour
+
 
 class Access(IntEnum):
     """The role that a statement needs; each role includes the ones before it."""
@@ -65,6 +67,9 @@ class Servers(Flag):
     BOTH = MARIADB | MYSQL
 
 
+_SERVER_OF: Final = {"mariadb": Servers.MARIADB, "mysql": Servers.MYSQL}
+
+
 class Objects(Enum):
     """The kind of object that a statement names, and so what its name is looked up in."""
 
@@ -98,12 +103,18 @@ class Objects(Enum):
         return self in _ROUTINES
 
     @property
+    def has_code(self) -> bool:
+        """Whether statements that use the object run code that they do not show."""
+        return self in _WITH_CODE
+
+    @property
     def belongs_to_database(self) -> bool:
         """Whether the object is in a database, which is the current one unless its name says another."""
         return self in _IN_DATABASE
 
 
 _ROUTINES: Final = frozenset({Objects.PROCEDURE, Objects.FUNCTION, Objects.TRIGGER, Objects.EVENT})
+_WITH_CODE: Final = _ROUTINES | {Objects.VIEW, Objects.PACKAGE, Objects.LIBRARY}
 _IN_DATABASE: Final = _ROUTINES | {Objects.VIEW, Objects.SEQUENCE, Objects.PACKAGE, Objects.LIBRARY}
 
 
@@ -125,8 +136,10 @@ class Keeps(Enum):
     YES = auto()
     TABLELESS = auto()
     """If it names no table."""
+    EXPLAIN = auto()
+    """If it explains a SELECT that names no table."""
     ALONE = auto()
-    """FLUSH: unless it names tables."""
+    """FLUSH TABLES: unless it names some."""
 
 
 class FoundRows(Enum):
@@ -219,7 +232,8 @@ class StatementForm:
         access: The role that it needs at least. Words within it may ask for more.
         servers: The servers that have it.
         objects: The kind of object that it names first.
-        commits: Whether the server commits an open transaction before it.
+        commits: Whether a server commits an open transaction before it.
+        commits_on: The servers that do so.
         opens: Whether it opens a transaction.
         refused_in_xa: Whether a server refuses it between XA START and XA END.
         keeps_warnings: Whether MariaDB keeps the warnings of the statement before.
@@ -232,6 +246,7 @@ class StatementForm:
         inner: A statement that stands within it.
         counter: The status variable that counts it, without `Com_`; "" for none.
         words_in_label: The number of its words that name it in logs, metrics and traces.
+        named: Another name for logs, metrics and traces; "" for none.
         behind_set_statement: Whether it may stand behind MariaDB's SET STATEMENT … FOR.
         repeatable: Whether running it again, where it may have run, changes nothing.
         writes_rows: Whether it changes rows of the tables that it names.
@@ -246,6 +261,7 @@ class StatementForm:
     servers: Servers = Servers.BOTH
     objects: Objects = Objects.NOTHING
     commits: bool = False
+    commits_on: Servers = Servers.BOTH
     opens: Opens = Opens.ALWAYS
     refused_in_xa: bool = False
     keeps_warnings: Keeps = Keeps.NO
@@ -258,6 +274,7 @@ class StatementForm:
     inner: Inner = Inner.NONE
     counter: str = ""
     words_in_label: int = 1
+    named: str = ""
     behind_set_statement: bool = False
     repeatable: bool = False
     writes_rows: bool = False
@@ -281,10 +298,14 @@ class StatementForm:
         """The first word."""
         return self.words.partition(" ")[0]
 
+    def commits_before(self, flavour: Flavour) -> bool:
+        """Whether a server of this kind commits an open transaction before the statement."""
+        return self.commits and bool(self.commits_on & _SERVER_OF[flavour.name])
+
     @property
     def label(self) -> str:
         """The words that name the statement in logs, metrics and traces."""
-        return " ".join(self.words.split(" ")[: self.words_in_label])
+        return self.named or " ".join(self.words.split(" ")[: self.words_in_label])
 
     @property
     def defines(self) -> bool:

@@ -46,7 +46,7 @@ XA: Final = (
     _xa("XA RECOVER", "xa_recover"),
 )
 
-_LOCK: Final[dict[str, Any]] = {"kind": Kind.LOCK, "access": Access.READ}
+_LOCK: Final[dict[str, Any]] = {"kind": Kind.LOCK, "access": Access.WRITE}
 _INSTANCE: Final[dict[str, Any]] = {"kind": Kind.LOCK, "access": Access.ADMIN, "of_server": True}
 
 LOCKS: Final = (
@@ -165,7 +165,7 @@ COMPOUND: Final = (
         Form(words=word, **_COMPOUND | {"found_rows": FoundRows.ROWS})
         for word in ("IF", "CASE", "LOOP", "REPEAT", "WHILE", "FOR")
     ),
-    Form(words="<label>", **_COMPOUND | {"found_rows": FoundRows.ROWS}),
+    Form(words="<label>", named="COMPOUND", **_COMPOUND | {"found_rows": FoundRows.ROWS}),
 )
 """A compound statement that a label precedes has the row `<label>`."""
 
@@ -184,13 +184,23 @@ VARIABLES: Final = (
     Form(words="SET CHARSET", **_SET),
     Form(words="SET TRANSACTION", **_SET),
     Form(words="SET STATEMENT", servers=MARIADB, inner=Inner.BEHIND, **_SET),
-    Form(words="SET PASSWORD", of_server=True, **_SET | {"access": Access.ADMIN, "counter": "set_password"}),
+    Form(
+        words="SET PASSWORD",
+        commits=True,
+        of_server=True,
+        **_SET | {"access": Access.ADMIN, "counter": "set_password"},
+    ),
     Form(
         words="SET ROLE",
         of_server=True,
         **_SET | {"counter": "set_role", "session": Session.ROLE},
     ),
-    Form(words="SET DEFAULT ROLE", of_server=True, **_SET | {"counter": "alter_user_default_role"}),
+    Form(
+        words="SET DEFAULT ROLE",
+        commits=True,
+        of_server=True,
+        **_SET | {"counter": "alter_user_default_role"},
+    ),
     Form(
         words="SET RESOURCE GROUP",
         servers=MYSQL,

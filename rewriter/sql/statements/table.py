@@ -17,7 +17,12 @@ from . import administration, data, definitions, sessions, shows
 from .forms import Access, Kind, Runs, Session, StatementForm
 
 UNKNOWN: Final = StatementForm(
-    words="<unknown>", kind=Kind.UNKNOWN, access=Access.ADMIN, runs=Runs.ANYTHING, session=Session.ANYTHING
+    words="<unknown>",
+    kind=Kind.UNKNOWN,
+    access=Access.ADMIN,
+    runs=Runs.ANYTHING,
+    session=Session.ANYTHING,
+    named="OTHER",
 )
 """The row of a statement that no reference manual has: it may do anything."""
 

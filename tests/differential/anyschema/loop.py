@@ -42,7 +42,7 @@ _REFUSALS = {
     name: (REGISTRY[name].code, _pattern(REGISTRY[name].text))
     for name in (
         "not_supported_yet", "unroutable_write", "scatter_denied", "routing_column_update", "invalid_id",
-        "partial_write", "no_open_shard", "charset_refused", "gather_limit", "ddl_failed", "no_sequence",
+        "partial_write", "no_open_shard", "shard_missing", "charset_refused", "gather_limit", "ddl_failed", "no_sequence",
     )
 }  # fmt: skip
 

@@ -16,7 +16,6 @@ EXPLAIN TABLE secret.t
 SELECT GROUP_CONCAT(v) OVER () FROM secret.t
 SELECT v FROM secret.t FOR SHARE OF t
 SHOW PARSE_TREE SELECT v FROM secret.t
-SHOW LIBRARY STATUS
 SELECT sys.version_major()
 SELECT sys.ps_thread_account(1)
 SELECT CAN_ACCESS_TABLE('secret', 't')

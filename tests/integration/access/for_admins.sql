@@ -112,5 +112,4 @@ USE sys
 SHOW TABLES FROM mysql
 DESCRIBE mysql.user
 SELECT * FROM information_schema.INNODB_BUFFER_PAGE
-SELECT * FROM information_schema.SCHEMA_PRIVILEGES
 KILL (SELECT 1 FROM mysql.user)

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from rewriter.text.places import is_of_rows, tables_expected
+from rewriter.route.scope import INFORMATION_SCHEMA
+from rewriter.sql.statements.table_places import is_of_rows, tables_expected
 from rewriter.text.tokens import OPERATOR, Source
 
-from .scope import INFORMATION_SCHEMA
 from .tables_read import tables_read
 
 _EXPRESSION: Final = frozenset(
@@ -41,11 +41,8 @@ _TELLING: Final = frozenset(
         "FILES",
         "TABLESPACES",
         "TABLESPACES_EXTENSIONS",
-        "USER_PRIVILEGES",
-        "SCHEMA_PRIVILEGES",
-        "TABLE_PRIVILEGES",
     }
-    | {"COLUMN_PRIVILEGES", "USER_ATTRIBUTES", "USER_STATISTICS", "CLIENT_STATISTICS", "INDEX_STATISTICS"}
+    | {"USER_ATTRIBUTES", "USER_STATISTICS", "CLIENT_STATISTICS", "INDEX_STATISTICS"}
     | {"TABLE_STATISTICS", "USER_VARIABLES", "OPTIMIZER_TRACE", "PROFILING", "APPLICABLE_ROLES"}
     | {"ADMINISTRABLE_ROLE_AUTHORIZATIONS", "ROLE_TABLE_GRANTS", "ROLE_COLUMN_GRANTS", "ROLE_ROUTINE_GRANTS"}
 )
@@ -74,6 +71,7 @@ _FOR_ALL: Final = frozenset(
         "KEY_CACHES",
     }
     | {"ENABLED_ROLES", "LOCALES", "PERIODS", "KEY_PERIOD_USAGE"}
+    | {"USER_PRIVILEGES", "SCHEMA_PRIVILEGES", "TABLE_PRIVILEGES", "COLUMN_PRIVILEGES"}
 )
 
 

@@ -6,15 +6,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from rewriter.route.scope import INFORMATION_SCHEMA
 from rewriter.sql.statements.forms import Kind
+from rewriter.sql.statements.inner import behind_explain, is_explain, tail
 from rewriter.sql.statements.table import form_of
 from rewriter.text.facts import Block, Span
 from rewriter.text.parse import Parser
 from rewriter.text.parse_write import WriteParser, changes_behind_with
-from rewriter.text.prefixes import behind_explain, is_explain, tail
 from rewriter.text.tokens import OPERATOR, Source, Unreadable
-
-from .scope import INFORMATION_SCHEMA
 
 _NOT_READ: Final = (Unreadable, IndexError, KeyError)
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from .tokens import Source
+from rewriter.text.tokens import Source
 
-_ROWS: Final = frozenset(
-    {"SELECT", "WITH", "VALUES", "TABLE", "(", "INSERT", "REPLACE", "UPDATE", "DELETE"}
-    | {"EXPLAIN", "DESCRIBE", "DESC", "ANALYZE", "DO"}
-)
-"""Statements whose tables stand behind the words below."""
+from .forms import Kind
+from .table import form_of
 
 _LISTS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "USING", "DELETE"})
 _MORE: Final = _LISTS | {"TABLES", "VIEW", "TO"}
@@ -35,7 +32,7 @@ _LOCKING: Final = frozenset(
 
 def is_of_rows(source: Source) -> bool:
     """Whether the statement is a query or a change of rows, or explains one."""
-    return source.at(0).text in _ROWS
+    return form_of(source).kind in (Kind.QUERY, Kind.CHANGE, Kind.EXPLAIN, Kind.DO)
 
 
 def tables_expected(source: Source, *, certain: bool = False) -> set[int]:

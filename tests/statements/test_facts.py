@@ -1,21 +1,20 @@
-"""What a statement's words tell of it, besides its rows."""
+"""Facts of a statement: transactions, warnings, counters, and what it does to tables."""
 
 from __future__ import annotations
 
 import pytest
 
 from config.flavour import MARIADB, MYSQL
-from proxy.engine.session_sync import keeps_warnings, opens_none
 from proxy.session.counters import OTHER, counter_of
 from rewriter.env import Env
 from rewriter.plans.builtins import ShowVariables
-from rewriter.text.nature import Nature
+from rewriter.sql.statements.facts import StatementFacts
 from tests.rewriter.support import rewriter
 
 
-def nature(sql: str, *, mariadb: bool = True) -> Nature:
+def facts(sql: str, *, mariadb: bool = True) -> StatementFacts:
     plan, _ = rewriter().plan(sql.encode(), Env(database="demo", flavour=MARIADB if mariadb else MYSQL))
-    return plan.nature
+    return plan.facts
 
 
 @pytest.mark.parametrize(
@@ -46,7 +45,7 @@ def nature(sql: str, *, mariadb: bool = True) -> Nature:
     ],
 )
 def test_transactions_and_warnings(sql: str, opens: bool, keeps: bool) -> None:
-    found = nature(sql)
+    found = facts(sql)
     assert (found.opens, found.keeps_warnings) == (opens, keeps)
 
 
@@ -60,24 +59,41 @@ def test_transactions_and_warnings(sql: str, opens: bool, keeps: bool) -> None:
     ],
 )
 def test_mysql_reads_its_dictionary(sql: str, opens: bool) -> None:
-    assert nature(sql, mariadb=False).opens == opens
+    assert facts(sql, mariadb=False).opens == opens
 
 
 @pytest.mark.parametrize(
-    ("text", "none", "keeps"),
+    ("text", "opens", "keeps"),
     [
-        ("SELECT 1 FROM t", False, False),
-        ("SELECT 1", True, True),
-        ("CALL p()", False, True),
-        ("SHOW TABLES", True, False),
-        ("DELETE t", False, False),
+        ("'SELECT 1 FROM t'", True, False),
+        ("'SELECT 1'", False, True),
+        ("'SELECT \"FROM t\" /* DELETE FROM t */'", False, True),
+        ("'CALL p()'", True, True),
+        ("'SHOW TABLES'", False, False),
+        ("'DELETE t'", True, False),
+        ("'/* app */ DELETE FROM t'", True, False),
+        ("@text", False, True),
     ],
 )
-def test_what_is_prepared_decides(text: str, none: bool, keeps: bool) -> None:
-    sql = f"PREPARE a FROM '{text}'"
-    found = nature(sql)
-    assert found.prepares
-    assert (opens_none(found, sql.encode()), keeps_warnings(found, sql.encode())) == (none, keeps)
+@pytest.mark.parametrize("before", ["", "/* DELETE FROM t */ ", "-- INSERT INTO t SELECT * FROM x\n"])
+def test_what_is_prepared_decides(text: str, opens: bool, keeps: bool, before: str) -> None:
+    found = facts(f"{before}PREPARE a FROM {text}")
+    assert (found.opens, found.keeps_warnings) == (opens, keeps)
+
+
+@pytest.mark.parametrize(
+    ("sql", "touches"),
+    [
+        ("INSERT INTO t VALUES (1)", "W"),
+        ("/* app */ INSERT INTO t VALUES ('SELECT')", "W"),
+        ("-- app\nREPLACE INTO t SELECT 1", "RW"),
+        ("UPDATE t SET a = (/* x */ SELECT 1)", "RW"),
+        ("SELECT 1", ""),
+        ("CREATE TABLE t (a INT)", ""),
+    ],
+)
+def test_what_a_statement_does_to_tables(sql: str, touches: str) -> None:
+    assert facts(sql).touches == touches
 
 
 @pytest.mark.parametrize(
@@ -89,15 +105,17 @@ def test_what_is_prepared_decides(text: str, none: bool, keeps: bool) -> None:
         ("ROLLBACK", b"com_rollback"),
         ("BEGIN", b"com_begin"),
         ("DROP SCHEMA s", b"com_drop_db"),
-        ("ALTER VIEW v AS SELECT 1", OTHER),
-        ("FLUSH STATUS", OTHER),
+        ("ALTER VIEW v AS SELECT 1", b"com_create_view"),
+        ("FLUSH STATUS", b"com_flush"),
+        ("FROBNICATE", OTHER),
+        ("SHOW SHARDS", OTHER),
     ],
 )
 def test_which_counter_it_is_of(sql: str, counter: bytes) -> None:
-    assert counter_of(nature(sql).words) == counter
+    assert counter_of(facts(sql).form) == counter
 
 
 def test_the_plan_that_a_plan_has_in_it() -> None:
     plan, _ = rewriter().plan(b"SHOW VARIABLES LIKE 'a'", Env(database="demo", flavour=MARIADB))
     assert isinstance(plan, ShowVariables)
-    assert plan.home.nature == plan.nature
+    assert plan.home.facts == plan.facts

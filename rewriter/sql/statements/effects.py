@@ -11,11 +11,13 @@ from enum import Flag, auto
 from typing import Final, NamedTuple
 
 from config.flavour import Flavour
+from rewriter.text.tokens import STRING, VARIABLE, WORD, Source
 
+from .forms import FoundRows, Kind, Objects, Runs, StatementForm
 from .found_rows import Found, found_rows_of
-from .natives import foreign_calls
-from .prefixes import behind_set_statement, tail
-from .tokens import STRING, VARIABLE, WORD, Source
+from .functions import foreign_calls
+from .inner import behind_set_statement, tail
+from .table import form_of, name_of, recognize
 
 Pin = tuple[str, str | int]
 """What keeps a session on its connection: a kind ("lock", "table", "prepare", "handler", "tables", "flush",
@@ -48,7 +50,8 @@ class Effects(NamedTuple):
     asks for locks of GET_LOCK, which all must be on one host. `keeps_row_count`: ROW_COUNT() stays. `tables`:
     it defines tables that the schema's databases may have. `calls`: functions that are none of the servers'
     own, by their last names in lower case. `reads`: the server may tell of a change in its next reply only.
-    `changed` is set by the executor: the server has told of one.
+    `changed` is set by the executor: the server has told of one. `procedure`: the one that CALL names, by its
+    last name as written. `executes`: it runs a prepared text, which may hold anything.
     """
 
     pins: tuple[Pin, ...] = ()
@@ -66,6 +69,8 @@ class Effects(NamedTuple):
     calls: tuple[str, ...] = ()
     reads: bool = False
     changed: bool = False
+    procedure: str = ""
+    executes: bool = False
 
     @property
     def state(self) -> ConnectionState:
@@ -84,43 +89,35 @@ class Effects(NamedTuple):
         return Effects(variables=self.variables) if self.variables else None
 
 
-_VERBS: Final = """
-    ALTER ANALYZE BACKUP BINLOG CACHE CHANGE CHECK CHECKSUM CLONE COMMIT CREATE DEALLOCATE DELETE DESC
-    DESCRIBE DO DROP EXPLAIN FLUSH GET GRANT HANDLER HELP IMPORT INSERT INSTALL KILL LOAD LOCK OPTIMIZE
-    PREPARE PURGE RELEASE RENAME REPAIR REPLACE RESET RESIGNAL RESTART REVOKE ROLLBACK SAVEPOINT SELECT SET
-    SHOW SHUTDOWN SIGNAL START STOP TABLE TRUNCATE UNINSTALL UNLOCK UPDATE USE VALUES WITH XA
-"""
-_PLAIN_VERBS: Final = frozenset(_VERBS.split())
-"""What begins a statement that runs no procedure, prepared text or compound statement by itself."""
 _NONE: Final = Effects()
 _PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "TRUE", "FALSE"})
-_READING: Final = frozenset(
-    {"SELECT", "WITH", "TABLE", "VALUES", "SHOW", "CHECKSUM", "HANDLER", "EXPLAIN", ""}
-)
 LOCKING: Final = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_FREE_LOCK", "IS_USED_LOCK"})
 """The functions of named locks."""
 
 
 def effects_of(source: Source, *, flavour: Flavour) -> Effects | None:
     """The effects of a statement; None for none, as nearly all have."""
-    verb = source.at(0).text if source.at(0).kind == WORD else ""
-    if verb == "SET" and source.is_word(1, "STATEMENT"):
+    form = form_of(source)
+    if form.words == "SET STATEMENT":
         at = behind_set_statement(source)
         return effects_of(tail(source, at), flavour=flavour) if at < len(source.tokens) else None
-    if verb in ("CREATE", "ALTER", "DROP", "RENAME") and not _makes_of_rows(source):
-        found = _definition(source, verb, found_rows_of(source, verb, flavour=flavour))
+    if form.defines and not _makes_of_rows(source, form):
+        found = _definition(source, form, found_rows_of(source, form, flavour=flavour))
     else:
-        pins, unpins = _pins(source, verb)
+        pins, unpins = _pins(source, form)
+        anything = form.runs is Runs.ANYTHING
         found = Effects(
             pins,
             unpins,
-            _assigned(source, verb),
-            runs_anything(source),
-            found_rows_of(source, verb, flavour=flavour),
-            _insert_id(source, verb),
-            keeps_row_count=verb == "GET",
+            _assigned(source, form),
+            anything,
+            found_rows_of(source, form, flavour=flavour),
+            _insert_id(source, form),
+            keeps_row_count=form.keeps_row_count,
             locks=any(_calls(source, at, LOCKING) for at in range(len(source.tokens))),
             calls=_called(source, flavour=flavour),
+            procedure=_last_name(source, 1) if form.kind is Kind.CALL else "",
+            executes=anything and any(source.is_word(at, "EXECUTE") for at in range(len(source.tokens))),
         )
     return found if found != _NONE else None
 
@@ -130,22 +127,20 @@ def _called(source: Source, *, flavour: Flavour) -> tuple[str, ...]:
     return tuple(dict.fromkeys(source.at(at).name.lower() for at in places))
 
 
+_READING: Final = frozenset({Kind.QUERY, Kind.SHOW, Kind.HANDLER, Kind.EXPLAIN, Kind.MAINTENANCE})
+
+
 def may_read_views(source: Source) -> bool:
     """Whether the statement gives rows of what may be a view."""
-    verb = source.at(0).text if source.at(0).kind == WORD else ""
-    return verb in _READING and any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens)))
+    reads = form_of(source).kind in _READING
+    return reads and any(source.is_word(at, "FROM", "TABLE") for at in range(len(source.tokens)))
 
 
-def runs_anything(source: Source) -> bool:
-    """Whether the statement may run any other: CALL, EXECUTE, and MariaDB's compound statements, with a label
-    or without.
+def runs_anything(source: Source, first: int = 0) -> bool:
+    """Whether the statement at `first` may run any other, as CALL, EXECUTE and MariaDB's compound statements
+    do. So may a statement that is not known.
     """
-    verb = source.at(0).text if source.at(0).kind == WORD else ""
-    if source.is_op(1, ":"):
-        return True
-    if verb == "BEGIN":
-        return source.is_word(1, "NOT")
-    return bool(verb) and verb not in _PLAIN_VERBS
+    return form_of(source, first).runs is Runs.ANYTHING
 
 
 def _calls(source: Source, at: int, functions: frozenset[str]) -> bool:
@@ -153,65 +148,40 @@ def _calls(source: Source, at: int, functions: frozenset[str]) -> bool:
     return token.kind == WORD and token.text in functions and source.is_op(at + 1, "(")
 
 
-def _makes_of_rows(source: Source) -> bool:
+def _makes_of_rows(source: Source, form: StatementForm) -> bool:
     """Whether the statement is CREATE TABLE … SELECT, of a table that stays."""
-    at = 3 if source.is_word(1, "OR") else 1
-    if not source.is_word(0, "CREATE") or not source.is_word(at, "TABLE"):
-        return False
-    return any(source.is_word(one, "SELECT", "VALUES") for one in range(at, len(source.tokens)))
+    selects = (source.is_word(at, "SELECT", "VALUES") for at in range(1, len(source.tokens)))
+    return form.words == "CREATE TABLE" and any(selects)
 
 
-def _definition(source: Source, verb: str, counted: Found) -> Effects:
-    """CREATE, ALTER, DROP and RENAME: temporary tables, databases, routines, whose bodies are not looked
-    into.
-    """
-    if source.is_word(1, "DATABASE", "SCHEMA") and verb != "CREATE":
-        at = 4 if source.is_word(2, "IF") else 2
-        return Effects(database=source.at(at).name if verb == "DROP" else "*")
-    if defines_routine(source) or _renames(source, verb) or _of_view(source):
+def _definition(source: Source, form: StatementForm, counted: Found) -> Effects:
+    """Effects of a definition. Bodies of routines are not looked into."""
+    at = name_of(source, recognize(source))
+    if form.objects is Objects.DATABASE:
+        if form.verb == "CREATE":
+            return Effects(database=source.at(at).name if source.is_word(1, "OR") else "")
+        return Effects(database=source.at(at).name if form.verb == "DROP" else "*")
+    if form.objects.has_code or _renames(source, form):
         return Effects(defines=True)
-    if source.is_word(1, "TEMPORARY"):
-        at = 2
-        while source.is_word(at, "TABLE", "TABLES", "IF", "NOT", "EXISTS", "SEQUENCE"):
-            at += 1
-        if verb == "CREATE":
-            return Effects(pins=(("table", _last_name(source, at)),), found_rows=counted)
-        return Effects(unpins=_tables(source, at))
-    if verb == "DROP" and source.is_word(1, "TABLE", "TABLES"):
-        at = 4 if source.is_word(2, "IF") else 2
-        return Effects(unpins=_tables(source, at))
-    if verb == "DROP" and source.is_word(1, "PREPARE"):
-        return Effects(unpins=(("prepare", source.at(2).name.lower()),))
-    if verb == "CREATE" and source.is_word(1, "OR") and source.is_word(3, "TEMPORARY"):
-        return Effects(pins=(("table", _last_name(source, 5)),), found_rows=counted)
-    return Effects(found_rows=counted)
+    pins = tuple((state.value, _last_name(source, at)) for state in form.leaves)
+    unpins = _tables(source, at) if form.ends else ()
+    return Effects(pins, unpins, found_rows=counted)
 
 
 def defines_routine(source: Source) -> bool:
     """Whether the statement has a body that runs another time, with the values of that time. LOAD assigns
     its user variables by itself.
     """
-    if not source.is_word(0, "CREATE", "ALTER", "DROP"):
-        return source.is_word(0, "BEGIN", "LOAD")
-    at = 1
-    while at < len(source.tokens) and not source.is_word(at, "TABLE", "VIEW", "DATABASE", "INDEX", "USER"):
-        if source.is_word(at, "PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"):
-            return True
-        at += 1
-    return False
+    form = form_of(source)
+    return (form.objects.is_routine and form.defines) or form.kind in (Kind.COMPOUND, Kind.LOAD)
 
 
-def _renames(source: Source, verb: str) -> bool:
+def _renames(source: Source, form: StatementForm) -> bool:
     """Whether a table, and so what has triggers, gets another name."""
-    words = range(1, len(source.tokens)) if verb == "ALTER" else ()
-    return verb == "RENAME" or any(source.is_word(at, "RENAME") for at in words)
-
-
-def _of_view(source: Source) -> bool:
-    at = 1
-    while at < len(source.tokens) and not source.is_word(at, "TABLE", "TABLES", "VIEW"):
-        at += 1
-    return source.is_word(at, "VIEW")
+    alters = form.words == "ALTER TABLE"
+    return form.verb == "RENAME" or (
+        alters and any(source.is_word(at, "RENAME") for at in range(1, len(source.tokens)))
+    )
 
 
 def _last_name(source: Source, at: int) -> str:
@@ -232,28 +202,15 @@ def _tables(source: Source, at: int) -> tuple[Pin, ...]:
     return tuple(found)
 
 
-def _pins(source: Source, verb: str) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
-    second = source.at(1).text
-    name = source.at(1).name.lower()
-    if verb == "LOCK":
-        return (("tables", ""),), ()
-    if verb == "FLUSH" and any(token.text in ("LOCK", "EXPORT") for token in source.tokens):
-        return (("flush", ""),), ()
-    if verb == "UNLOCK":
-        return (), (("tables", ""), ("flush", ""))
-    if verb == "PREPARE":
-        return (("prepare", name),), ()
-    if verb == "DEALLOCATE":
-        return (), (("prepare", source.at(2).name.lower()),)
-    if verb == "HANDLER":
-        if any(token.text == "OPEN" for token in source.tokens):
-            return (("handler", ""),), ()
-        return (), ()
-    if verb == "XA" and second in ("START", "BEGIN"):
-        return (("xa", ""),), ()
-    if verb == "XA" and second in ("COMMIT", "ROLLBACK"):
-        return (), (("xa", ""),)
-    return _locks(source)
+def _pins(source: Source, form: StatementForm) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
+    """The connection state that the statement leaves and ends. State has a name if the statement names it."""
+    if not (form.leaves or form.ends):
+        return _locks(source)
+    name = ""
+    if form.objects is Objects.PREPARED:
+        name = source.at(recognize(source).end).name.lower()
+    pins, unpins = ([(state.value, name) for state in states] for states in (form.leaves, form.ends))
+    return tuple(pins), tuple(unpins)
 
 
 def _locks(source: Source) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
@@ -277,10 +234,10 @@ def _locks(source: Source) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
     return tuple(pins), tuple(unpins)
 
 
-def _assigned(source: Source, verb: str) -> tuple[str, ...]:
+def _assigned(source: Source, form: StatementForm) -> tuple[str, ...]:
     """The user variables that a statement may assign."""
     found: dict[str, None] = {}
-    everything = verb in ("LOAD", "GET", "CALL")
+    everything = form.kind in (Kind.LOAD, Kind.DIAGNOSTICS, Kind.CALL)
     into = False
     for at, token in enumerate(source.tokens):
         if token.kind != VARIABLE or not token.text:
@@ -291,29 +248,26 @@ def _assigned(source: Source, verb: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def assigns_insert_id(source: Source) -> bool:
-    """Whether LAST_INSERT_ID(value) stands in a statement."""
+def assigns_insert_id(source: Source, first: int = 0, end: int | None = None) -> bool:
+    """Whether LAST_INSERT_ID(value) stands in a statement, or from one of its tokens to before another."""
     return any(
-        token.kind == WORD
-        and token.text == "LAST_INSERT_ID"
-        and source.is_op(at + 1, "(")
-        and not source.is_op(at + 2, ")")
-        for at, token in enumerate(source.tokens)
+        source.is_word(at, "LAST_INSERT_ID") and source.is_op(at + 1, "(") and not source.is_op(at + 2, ")")
+        for at in range(first, len(source.tokens) if end is None else end)
     )
 
 
-def _insert_id(source: Source, verb: str) -> str:
+def _insert_id(source: Source, form: StatementForm) -> str:
     """How to know whether the reply's insert id is LAST_INSERT_ID()'s."""
     if assigns_insert_id(source):
         return "ask"
-    if verb == "WITH":
+    if form.words == "WITH":
         words = [
             at for at, token in enumerate(source.tokens) if token.kind == WORD and token.text == "INSERT"
         ]
         return "ask" if any(not source.is_op(at + 1, "(") for at in words) else ""
-    if verb in ("LOAD", "CALL", "EXECUTE"):
+    if form.kind in (Kind.LOAD, Kind.CALL) or (form.kind is Kind.PREPARED and form.runs is Runs.ANYTHING):
         return "ask"
-    if verb not in ("INSERT", "REPLACE"):
+    if form.found_rows is not FoundRows.INSERT:
         return ""
     at = next((at for at in range(len(source.tokens)) if source.is_word(at, "VALUES", "VALUE")), -1)
     if at < 0:

@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Final
 
 from config.flavour import Flavour
+from rewriter.text.tokens import HEX, INTEGER, NAME, NUMBER, PREFIXED, STRING, SYSTEM, VARIABLE, WORD, Source
 
-from .native import NATIVE
-from .places import tables_expected
-from .tokens import HEX, INTEGER, NAME, NUMBER, PREFIXED, STRING, SYSTEM, VARIABLE, WORD, Source
+from .function_names import NATIVE
+from .table_places import tables_expected
 
 ID_FUNCTIONS: Final = frozenset({"MAKE_ID", "SHARD_OF", "TYPE_OF", "LOCAL_OF"})
 """The proxy's own, which no server gets to see."""

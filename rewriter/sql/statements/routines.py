@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import reduce
+from sys import intern
 from typing import Final, NamedTuple
+
+from rewriter.text.tokens import Source
 
 from .effects import Effects, Pin
 
@@ -47,9 +50,6 @@ _BEGINS: Final = re.compile(
 """After these a transaction is open that is not the client's."""
 _DYNAMIC: Final = frozenset({"prepare", "execute"})
 _READING_ID: Final = frozenset({"last_insert_id", "sql_auto_is_null"})
-_CALLED: Final = re.compile(
-    r"\s*CALL\s+(?:[^\s(;]+\s*\.\s*)?[`\"]?([\w$]+)[`\"]?\s*(?:[(;]|$)", re.IGNORECASE
-)
 
 
 class Body(NamedTuple):
@@ -113,9 +113,9 @@ class Routines:
         """Whether statements that run any of them have other effects than their words show."""
         return bool(self._noted)
 
-    def added(self, effects: Effects | None, sql: bytes) -> Effects | None:
-        """The effects of a statement, together with those of what it may run."""
-        names = _words(sql.decode("utf-8", "replace")) & self._noted
+    def added(self, effects: Effects | None, names: frozenset[str]) -> Effects | None:
+        """The effects of a statement with these names (`names_in`), and of what it may run."""
+        names &= self._noted
         if not names:
             return effects
         left = reduce(Left.__or__, (self._left[name] for name in names))
@@ -132,19 +132,27 @@ class Routines:
         names = frozenset(calls)
         return names <= self._known and names.isdisjoint(self._leaving)
 
-    def begins(self, sql: bytes) -> bool:
-        """Whether what a statement runs may begin a transaction."""
-        names = _words(sql.decode("utf-8", "replace")) & self._known
-        return any(self._left[name].begins for name in names)
+    def begins(self, names: frozenset[str]) -> bool:
+        """Whether what a statement with these names runs may begin a transaction."""
+        return any(self._left[name].begins for name in names & self._known)
 
-    def called(self, sql: bytes) -> Left | None:
-        """What a CALL leaves behind; None when that cannot be told."""
-        text = sql.decode("utf-8", "replace")
-        procedure = _CALLED.match(text)
-        if procedure is None or procedure[1].lower() not in self._known:
+    def called(self, procedure: str, names: frozenset[str]) -> Left | None:
+        """Effects of a CALL of `procedure` in a statement with these names; None when they are not known."""
+        own = self._left.get(max(_words(procedure), key=len, default=""))
+        if own is None:
             return None
-        left = reduce(Left.__or__, (self._left[name] for name in _words(text) & self._known))
+        left = reduce(Left.__or__, (self._left[name] for name in names & self._known), own)
         return None if left.unknown else left
+
+
+def names_in(source: Source) -> frozenset[str]:
+    """The words of all names and keywords of a statement, in lower case: comments and values are none."""
+    return frozenset(
+        intern(word)
+        for at, token in enumerate(source.tokens)
+        if source.is_name(at)
+        for word in _WORD.findall(token.name.lower())
+    )
 
 
 def _words(text: str) -> frozenset[str]:

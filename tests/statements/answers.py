@@ -1,6 +1,6 @@
 """Answers that the rewriter gives about statements, recorded in `answers.txt`.
 
-    python -m tests.rewriter.statements.answers          records the answers that the code gives now
+    python -m tests.statements.answers          records the answers that the code gives now
 
 The statements are the examples of the manuals (`manual.txt`), each with comments and prefixes around it, and
 those of the golden plans. A test compares, so that each change of an answer is seen and can be judged.
@@ -108,10 +108,11 @@ def answers(plan: Plan) -> str:
         changed = zip(plan.effects._fields, plan.effects, usual, strict=True)
         shown = [f"{field}={value!r}" for field, value, default in changed if value != default]
         parts.append(f"effects({' '.join(shown)})")
-    nature = plan.nature
-    parts.append(f"words={nature.words!r}")
-    flags = ("opens", "keeps_warnings", "prepares")
-    parts += [flag for flag in flags if getattr(nature, flag)]
+    facts = plan.facts
+    parts.append(f"form={facts.form.words!r}")
+    parts += [flag for flag in ("opens", "keeps_warnings") if getattr(facts, flag)]
+    if facts.touches:
+        parts.append(f"touches={facts.touches}")
     return " ".join(parts)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tests.rewriter.statements.answers import given, recorded
+from tests.statements.answers import given, recorded
 
 
 def test_the_rewriter_answers_as_recorded() -> None:
-    """Where an answer is meant to change, `python -m tests.rewriter.statements.answers` records it anew."""
+    """Where an answer is meant to change, `python -m tests.statements.answers` records it anew."""
     before, now = recorded(), given()
     assert before.keys() == now.keys()
     assert {title: (before[title], answer) for title, answer in now.items() if before[title] != answer} == {}

@@ -13,13 +13,16 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from rewriter.plan import Access
-from rewriter.text.calls import NATIVE_SCHEMAS, sequences, with_plain_calls
+from rewriter.route.context import Statement
+from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Names
+from rewriter.sql.statements.calls import NATIVE_SCHEMAS, sequences, with_plain_calls
+from rewriter.sql.statements.forms import Inner, Kind, Objects, StatementForm
+from rewriter.sql.statements.functions import foreign_calls, is_sequences
+from rewriter.sql.statements.inner import behind_explain, behind_set_statement, is_explain, tail
+from rewriter.sql.statements.table import form_of, recognize, verbs_of
+from rewriter.sql.statements.table_places import tables_expected
 from rewriter.text.literals import NotPlain, unquote
-from rewriter.text.natives import foreign_calls, is_sequences
 from rewriter.text.opening import opened
-from rewriter.text.places import tables_expected
-from rewriter.text.prefixes import behind_explain, behind_set_statement, is_explain, tail
-from rewriter.text.statement import QUERIES, WRITES
 from rewriter.text.tokens import (
     NAME,
     STRING,
@@ -31,9 +34,7 @@ from rewriter.text.tokens import (
 )
 
 from .beyond import EVERY_DATABASE, hidden_text, named_as_database, sets_for_all, stays_within
-from .context import Statement
 from .reachable import is_view_for_all, reached, shown_at, tells_of_others
-from .scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Names
 
 FOR_ADMINS: Final = frozenset(
     {
@@ -72,53 +73,6 @@ _TELLING_VARIABLES: Final = (
     "init_file",
     "pwd",
     "secret",
-)
-_WRITING: Final = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE"})
-_OF_SESSION: Final = frozenset({"COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "USE", "KILL", "UNLOCK"})
-_READS: Final = frozenset({"DO", "HELP", "CHECKSUM", "HANDLER", "GET", "EXECUTE", "DEALLOCATE", "PREPARE"})
-_SHOWN: Final = frozenset(
-    {
-        "DATABASES",
-        "SCHEMAS",
-        "TABLES",
-        "OPEN",
-        "TABLE",
-        "COLUMNS",
-        "FIELDS",
-        "INDEX",
-        "INDEXES",
-        "KEYS",
-        "CREATE",
-    }
-    | {"TRIGGERS", "EVENTS", "PROCEDURE", "FUNCTION", "PACKAGE", "LIBRARY", "STATUS", "VARIABLES", "WARNINGS"}
-    | {"ERRORS", "COUNT", "CHARACTER", "CHARSET", "COLLATION", "ENGINES", "STORAGE", "PLUGINS", "PRIVILEGES"}
-    | {
-        "GRANTS",
-        "PROCESSLIST",
-        "SHARDS",
-        "HOT",
-        "TOPOLOGY",
-        "POOLS",
-        "PROXY",
-        "AUTHORS",
-        "CONTRIBUTORS",
-        "LOCALES",
-    }
-)
-_CREATED: Final = frozenset(
-    {
-        "TABLE",
-        "VIEW",
-        "DATABASE",
-        "SCHEMA",
-        "TRIGGER",
-        "PROCEDURE",
-        "FUNCTION",
-        "EVENT",
-        "SEQUENCE",
-        "PACKAGE",
-    }
-    | {"LIBRARY"}
 )
 _ROUTINES: Final = ("PROCEDURE", "FUNCTION", "PACKAGE", "LIBRARY")
 _OF_EVERYBODY: Final = (*_ROUTINES, "GRANTS", "PROCESSLIST", "DATABASES", "SCHEMAS", "OPEN")
@@ -166,6 +120,9 @@ _OPTIONS: Final = frozenset(
 )
 
 
+_WRITES: Final = verbs_of(Kind.CHANGE)
+
+
 class Rights(NamedTuple):
     """What a user must be allowed for a statement.
 
@@ -203,12 +160,12 @@ def rights_of(statement: Statement) -> Rights:
             # character_set_connection: what is no character to the one may be half a quote to the other
             found |= Rights(Access.ADMIN, unseen=hidden_text(source, 0))
         for inner in read_as:
-            if inner.tokens and inner.is_word(0, "PREPARE", "EXECUTE"):
+            if inner.tokens and form_of(inner).objects is Objects.PREPARED:
                 found |= Rights(Access.ADMIN, unseen=hidden_text(source, 0))
             else:
                 found |= _of_source(inner, names) | _run_by_server(inner, names)
     if source.is_word(0, "SHOW"):
-        found = found._replace(databases=(*found.databases, *_all_shown(statement)))
+        found = found._replace(databases=(*found.databases, *_all_shown(source)))
     return found
 
 
@@ -220,9 +177,11 @@ def _of_source(source: Source, names: Names) -> Rights:
         return explained._replace(access=Access.READ, unseen="")
     access, first = _kind(source, 0)
     within = Rights(Access.NONE)
-    if source.is_word(0, "SET") and source.is_word(1, "STATEMENT"):
+    if form_of(source).words == "SET STATEMENT":
         behind = behind_set_statement(source)
-        within = _of_source(tail(source, behind), names) if behind < len(source.tokens) else within
+        if behind < len(source.tokens):
+            inner = tail(source, behind)
+            within = _of_source(inner, names) | _run_by_server(inner, names)
     told, called = _told(source, first), _calls(source, names)
     found = within | Rights(max(access, told), *_named(source, names, first))
     if called.access > found.access or called.unseen:
@@ -242,64 +201,30 @@ def _of_source(source: Source, names: Names) -> Rights:
 
 
 def _kind(source: Source, first: int) -> tuple[Access, int]:
-    """What the statement at `first` is by its words, and where the innermost one begins."""
-    token = source.at(first)
-    verb = token.text if token.kind == WORD or source.is_op(first, "(") else ""
-    if is_explain(source, first):
-        return _explained(source, first)
-    if verb == "SET":
-        return _set(source, first)
-    if verb in QUERIES:
-        return Access.READ, first
-    if verb in WRITES or verb == "CALL":
-        return Access.WRITE, first
-    if verb in _OF_SESSION or (verb == "START" and source.is_word(first + 1, "TRANSACTION")):
-        return Access.NONE, first
-    if verb == "BEGIN" and not source.is_word(first + 1, "NOT"):
-        return Access.NONE, first
-    if verb == "SHOW":
-        return _show(source, first), first
-    if verb == "PREPARE" or (verb == "EXECUTE" and source.is_word(first + 1, "IMMEDIATE")):
+    """The access that the kind of statement at `first` needs, and where the innermost one begins."""
+    form = form_of(source, first)
+    if form.kind is Kind.EXPLAIN:
+        return _explained(source, form, first)
+    if form.words == "SET STATEMENT":
+        return _set_statement(source, first)
+    if form.inner is Inner.TEXT:
         return (Access.READ if first == 0 and _prepared(source) >= 0 else Access.ADMIN), first
-    if verb in ("LOCK", "UNLOCK") and not source.is_word(first + 1, "TABLE", "TABLES"):
-        return Access.ADMIN, first  # INSTANCE
-    if verb == "LOCK":
-        return Access.WRITE, first  # READ, too: others cannot write meanwhile
-    if verb in _READS:
-        return Access.READ, first
-    if verb == "LOAD":
-        local = source.is_word(first + 2, "LOCAL") or source.is_word(first + 3, "LOCAL")
-        return (Access.WRITE if local else Access.ADMIN), first
-    if verb == "DROP" and source.is_word(first + 1, "PREPARE"):
-        return Access.READ, first
-    if (
-        verb == "DROP"
-        and source.is_word(first + 1, "TEMPORARY")
-        and source.is_word(first + 2, "TABLE", "TABLES")
-    ):
-        return Access.WRITE, first
-    if verb == "CREATE" and source.is_word(first + 1, "TEMPORARY") and source.is_word(first + 2, "TABLE"):
-        return (Access.WRITE if _is_plain_table(source, first + 3) else Access.ADMIN), first
-    return Access.ADMIN, first
-
-
-def _explained(source: Source, first: int) -> tuple[Access, int]:
-    found = behind_explain(source, first)
-    if found.others:
+    if form.words == "CREATE TEMPORARY TABLE" and not _is_plain_table(source, recognize(source, first).end):
         return Access.ADMIN, first
-    if source.is_word(found.at, "SELECT", "WITH", "VALUES", "TABLE", *WRITES) or source.is_op(found.at, "("):
-        access, inner = _kind(source, found.at)
-        return max(access, Access.READ), inner
-    if source.is_name(found.at) and found.at == first + 1:
-        return Access.READ, first  # DESCRIBE table
-    return Access.ADMIN, first
+    return form.access, first
 
 
-def _set(source: Source, first: int) -> tuple[Access, int]:
-    if source.is_word(first + 1, "PASSWORD"):
+def _explained(source: Source, form: StatementForm, first: int) -> tuple[Access, int]:
+    if form.inner is Inner.NONE or form.access is Access.ADMIN:
+        return form.access, first
+    at = behind_explain(source, first).at
+    if form_of(source, at).kind not in (Kind.QUERY, Kind.CHANGE):
         return Access.ADMIN, first
-    if not source.is_word(first + 1, "STATEMENT"):
-        return Access.NONE, first
+    access, inner = _kind(source, at)
+    return max(access, form.access), inner
+
+
+def _set_statement(source: Source, first: int) -> tuple[Access, int]:
     inner = behind_set_statement(source, first)
     access = Access.NONE
     at = first + 2
@@ -317,55 +242,24 @@ def _set(source: Source, first: int) -> tuple[Access, int]:
     return max(access, needed), innermost
 
 
-def _show(source: Source, first: int) -> Access:
-    at = first + 1
-    while source.is_word(at, "FULL", "EXTENDED", "GLOBAL", "SESSION", "LOCAL"):
-        at += 1
-    of_others = source.is_word(at, "PROXY") and source.is_word(at + 1, "QUERIES", "ADVICE")
-    if not source.is_word(at, *_SHOWN) or of_others:
-        return Access.ADMIN  # what others send
-    if source.is_word(at, "CREATE") and not source.is_word(at + 1, *_CREATED):
-        return Access.ADMIN
-    if source.is_word(at, *_ROUTINES):
-        body = source.is_word(at + 1, "BODY")
-        return Access.READ if source.is_word(at + 1 + body, "STATUS") else Access.ADMIN
-    return Access.READ
-
-
-def _all_shown(statement: Statement) -> tuple[str, ...]:
-    """EVERY_DATABASE for SHOW of what is in all of them, unless it says of which it is."""
-    source = statement.source
-    if source.is_word(1, "OPEN") and not source.is_word(3, "FROM", "IN"):
-        return (EVERY_DATABASE,)
-    if not source.is_word(1, *_ROUTINES):
-        return ()
-    at = 4 if source.is_word(2, "BODY") else 3
-    literal = source.at(at + 3)
-    if not (
-        source.is_word(at, "WHERE")
-        and source.at(at + 1).name.lower() == "db"
-        and source.is_op(at + 2, "=")
-        and literal.kind == STRING
-        and literal.literal >= 0
-        and at + 4 == len(source.tokens)
-    ):
-        return (EVERY_DATABASE,)
-    statement.guards.add(literal.literal)
-    try:
-        text = unquote(source.literals[literal.literal], not statement.names.env.no_backslash_escapes)
-    except NotPlain:
-        return (EVERY_DATABASE,)
-    return (text.decode("utf-8", "surrogateescape"),)
+def _all_shown(source: Source) -> tuple[str, ...]:
+    """EVERY_DATABASE for SHOW of what is open in all of them, unless it says of which it is. Of other things
+    the proxy chooses the rows by who asks.
+    """
+    everywhere = source.is_word(1, "OPEN") and not source.is_word(3, "FROM", "IN")
+    return (EVERY_DATABASE,) if everywhere else ()
 
 
 def _run_by_server(source: Source, names: Names) -> Rights:
-    """What a prepared text needs beside its tables: a server runs it as the account of the connection, SHOW,
-    USE, SET and KILL, too, which the proxy would carry out by itself.
+    """What a text needs beside its tables where a server runs it as the account of the connection, SHOW, USE,
+    SET and KILL, too, which the proxy would carry out by itself: prepared, or behind SET STATEMENT.
     """
     database = named_as_database(source)
     if database.lower() == INFORMATION_SCHEMA:
         database = ""
     found = Rights(Access.NONE, (database,) if database else ())
+    if form_of(source).kind is Kind.TRANSACTION:  # the proxy would not know of the transaction
+        return found | Rights(Access.ADMIN)
     if source.is_word(0, "KILL") or sets_for_all(source, flavour=names.env.flavour):
         return found | Rights(Access.ADMIN, (EVERY_DATABASE,))
     at = shown_at(source)
@@ -459,7 +353,7 @@ def _told(source: Source, first: int) -> Access:
         locks = text == "SHARE" and source.is_word(at - 1, "FOR", "IN")
         draws = text == "VALUE" and source.is_word(at - 1, "NEXT") and source.is_word(at + 1, "FOR")
         function = text in ("INSERT", "REPLACE") and source.is_op(at + 1, "(")
-        if locks or draws or (text in _WRITING and not helps and not function):
+        if locks or draws or (text in _WRITES and not helps and not function):
             needed = Access.WRITE
     return needed
 
@@ -497,7 +391,7 @@ def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], t
     found = dict.fromkeys(reached(source))
     labels: set[str] | None = None
     named = sequences(source)
-    rows = source.at(first).text in QUERIES | WRITES or is_explain(source, first)
+    rows = form_of(source, first).kind in (Kind.QUERY, Kind.CHANGE, Kind.EXPLAIN)
     for at, token in enumerate(source.tokens):
         if token.kind not in (WORD, NAME) or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
             continue

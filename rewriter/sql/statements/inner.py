@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from .tokens import STRING, VARIABLE, Source
+from rewriter.text.tokens import STRING, VARIABLE, Source
 
-_EXPLAIN: Final = ("EXPLAIN", "DESCRIBE", "DESC", "ANALYZE")
-#: What follows ANALYZE of tables; else it is MariaDB's ANALYZE of a statement, which runs it.
-ANALYZED: Final = ("TABLE", "TABLES", "LOCAL", "NO_WRITE_TO_BINLOG")
+from .forms import Kind
+from .table import form_of
 
 
 class Explained(NamedTuple):
@@ -42,9 +41,7 @@ def tail(source: Source, first: int) -> Source:
 
 def is_explain(source: Source, first: int) -> bool:
     """Whether EXPLAIN, or a word for it, stands at `first`."""
-    return source.is_word(first, *_EXPLAIN) and not (
-        source.is_word(first, "ANALYZE") and source.is_word(first + 1, *ANALYZED)
-    )
+    return form_of(source, first).kind is Kind.EXPLAIN
 
 
 def behind_explain(source: Source, first: int) -> Explained:

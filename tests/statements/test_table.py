@@ -13,7 +13,7 @@ from rewriter.planner import lift
 from rewriter.sql.statements.forms import Servers, StatementForm
 from rewriter.sql.statements.table import FORMS, form_of
 from rewriter.text.tokens import read
-from tests.rewriter.statements.answers import HERE, Example, examples
+from tests.statements.answers import HERE, Example, examples
 from tests.support.servers import LocalServer
 
 SERVERS: Final = {"mysql": Servers.MYSQL, "mariadb": Servers.MARIADB, "both": Servers.BOTH}

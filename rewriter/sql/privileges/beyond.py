@@ -10,22 +10,14 @@ from __future__ import annotations
 from typing import Final
 
 from config.flavour import Flavour
-from rewriter.text.effects import runs_anything
-from rewriter.text.prefixes import tail
-from rewriter.text.statement import PRIVILEGED
-from rewriter.text.tokens import SYSTEM, VARIABLE, WORD, Source
+from rewriter.sql.privileges.variables import PRIVILEGED
+from rewriter.sql.statements.forms import Inner, Kind, Objects, Runs, StatementForm
+from rewriter.sql.statements.table import Recognized, form_of, name_of, recognize
+from rewriter.text.tokens import SYSTEM, Source
 
 EVERY_DATABASE: Final = "*"
 """Stands among the databases of a statement that shows what is in any of them, or acts on a whole server."""
 
-_MODIFIERS: Final = (
-    *("OR", "REPLACE", "TEMPORARY", "UNIQUE", "FULLTEXT", "SPATIAL", "VECTOR", "ONLINE", "OFFLINE"),
-    *("IGNORE", "AGGREGATE", "JSON", "RELATIONAL", "DUALITY"),
-)
-_WITH_BODIES: Final = ("TRIGGER", "PROCEDURE", "FUNCTION", "EVENT", "PACKAGE", "LIBRARY")
-_OBJECTS: Final = ("TABLE", "TABLES", "VIEW", "INDEX", "DATABASE", "SCHEMA", "SEQUENCE", *_WITH_BODIES)
-"""What CREATE, ALTER and DROP may be of within a database."""
-_OF_TABLES: Final = ("RENAME", "OPTIMIZE", "REPAIR", "CHECK", "ANALYZE")
 _ENGINES: Final = frozenset(
     {"INNODB", "MYISAM", "ARIA", "MEMORY", "HEAP", "CSV", "ARCHIVE", "BLACKHOLE", "MERGE", "MRG_MYISAM"}
     | {"ROCKSDB", "PARTITION"}
@@ -36,59 +28,50 @@ _BEFORE_COLUMN: Final = ("ADD", "COLUMN", "CHANGE", "MODIFY", "DROP", "AFTER", "
 
 def stays_within(source: Source, first: int) -> bool:
     """Whether a statement for administrators, at `first`, acts on objects in databases alone."""
-    verb = source.at(first).text
-    if verb in ("CREATE", "ALTER", "DROP"):
-        kind, at = _defined(source, first)
-        if kind == "FUNCTION" and _is_of_servers_function(source, verb, at):
-            return False
-        return kind in _OBJECTS and not (kind == "TABLE" and _reads_elsewhere(source, at))
-    if verb in _OF_TABLES:
-        at = first + 1
-        while source.is_word(at, "LOCAL", "NO_WRITE_TO_BINLOG"):
-            at += 1
-        return source.is_word(at, "TABLE", "TABLES", "VIEW")
-    return verb in ("TRUNCATE", "SIGNAL", "RESIGNAL")
+    form, end = recognize(source, first)
+    if form.objects is Objects.FUNCTION and _is_of_servers_function(source, form, end):
+        return False
+    if form.words in ("CREATE TABLE", "ALTER TABLE", "CREATE TEMPORARY TABLE"):
+        return not _reads_elsewhere(source, end)
+    if form.words == "CREATE EXTERNAL TABLE":
+        return False
+    return form.kind in (Kind.DEFINITION, Kind.MAINTENANCE, Kind.DIAGNOSTICS)
 
 
 def hidden_text(source: Source, first: int) -> str:
     """The text that a statement for administrators, at `first`, has a server run though the proxy has not
     judged it, in words; "" when there is none. A body may hold anything, prepared texts among it.
     """
-    verb = source.at(first).text if source.at(first).kind == WORD else ""
-    if verb == "PREPARE" or (verb == "EXECUTE" and source.is_word(first + 1, "IMMEDIATE")):
+    form, end = recognize(source, first)
+    if form.inner is Inner.TEXT:
         return "a prepared text that is not written out"
-    if verb in ("CREATE", "ALTER"):
-        kind, at = _defined(source, first)
-        has_body = kind in _WITH_BODIES and (verb == "CREATE" or kind == "LIBRARY")
-        changes_body = kind == "EVENT" and any(
-            source.is_word(one, "DO") for one in range(at, len(source.tokens))
+    if form.defines and form.inner is Inner.BODY:
+        has_body = form.words != "ALTER EVENT" or any(
+            source.is_word(at, "DO") for at in range(end, len(source.tokens))
         )
-        return f"the body of {kind}" if has_body or changes_body else ""
-    return "a compound statement" if runs_anything(tail(source, first)) else ""
+        return f"the body of {form.objects.name}" if has_body else ""
+    if form.kind is Kind.UNKNOWN:
+        return "a statement that the proxy does not know"
+    return "a compound statement" if form.runs is Runs.ANYTHING else ""
 
 
 def named_as_database(source: Source) -> str:
     """The database that a statement names where only a database's name may stand: USE, and definitions of
     databases. "" for none.
     """
-    if source.is_word(0, "USE"):
-        return source.at(1).name
-    if not source.is_word(0, "CREATE", "ALTER", "DROP"):
+    recognized = recognize(source)
+    form = recognized.form
+    if form.objects is not Objects.DATABASE or not (form.defines or form.kind is Kind.USE):
         return ""
-    kind, at = _defined(source, 0)
-    if kind not in ("DATABASE", "SCHEMA"):
-        return ""
-    at += 1
-    while source.is_word(at, "IF", "NOT", "EXISTS"):
-        at += 1
-    return source.at(at).name
+    return source.at(name_of(source, recognized)).name
 
 
 def sets_for_all(source: Source, *, flavour: Flavour) -> bool:
     """Whether SET, which stands in a prepared text, sets more than the session's own variables."""
-    if not source.is_word(0, "SET"):
+    form = form_of(source)
+    if form.kind is not Kind.SET:
         return False
-    if source.is_word(1, "PASSWORD", "ROLE", "DEFAULT", "RESOURCE"):
+    if form.of_server:
         return True
     for at, token in enumerate(source.tokens):
         name = token.name.lower()
@@ -101,31 +84,11 @@ def sets_for_all(source: Source, *, flavour: Flavour) -> bool:
     return False
 
 
-def _defined(source: Source, first: int) -> tuple[str, int]:
-    """What CREATE, ALTER or DROP at `first` is of, in upper case, and where that word stands."""
-    at = first + 1
-    while at < len(source.tokens):
-        if source.is_word(at, "DEFINER", "ALGORITHM") and source.is_op(at + 1, "="):
-            at += 3
-            at = source.closing[at] + 1 if source.is_op(at, "(") else at
-            at += source.at(at).kind == VARIABLE  # @host
-        elif source.is_word(at, "SQL") and source.is_word(at + 1, "SECURITY"):
-            at += 3
-        elif source.is_word(at, *_MODIFIERS):
-            at += 1
-        else:
-            break
-    return (source.at(at).text if source.at(at).kind == WORD else ""), at
-
-
-def _is_of_servers_function(source: Source, verb: str, at: int) -> bool:
+def _is_of_servers_function(source: Source, form: StatementForm, end: int) -> bool:
     """Whether CREATE or DROP FUNCTION may be of a loadable function, which is in no database."""
-    if verb == "CREATE":
-        return any(source.is_word(one, "SONAME") for one in range(at, len(source.tokens)))
-    at += 1
-    while source.is_word(at, "IF", "EXISTS"):
-        at += 1
-    return verb == "DROP" and not source.is_op(at + 1, ".")
+    if form.verb == "CREATE":
+        return any(source.is_word(at, "SONAME") for at in range(end, len(source.tokens)))
+    return form.verb == "DROP" and not source.is_op(name_of(source, Recognized(form, end)) + 1, ".")
 
 
 def _reads_elsewhere(source: Source, at: int) -> bool:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Final
 
 from config.flavour import Flavour
+from rewriter.text.tokens import NAME, WORD, Source
 
-from .native import CALLABLE_QUOTED
-from .tokens import NAME, WORD, Source
+from .function_names import CALLABLE_QUOTED
 
 NATIVE_SCHEMAS: Final = frozenset({"mariadb_schema", "oracle_schema", "maxdb_schema"})
 """What MariaDB takes for the home of its own functions."""
@@ -74,6 +74,22 @@ def sequences(source: Source) -> list[int]:
             or (source.is_word(at - 1, "FOR") and source.is_word(at - 2, "VALUE"))
         )
     ]
+
+
+def previous_value(source: Source) -> str:
+    """The call that asks for the number which the connection has taken last of a sequence: LASTVAL(…) or
+    PREVIOUS VALUE FOR …; "" for none. (Oracle's dialect, which has CURRVAL, is refused.)
+    """
+    for at in range(len(source.tokens)):
+        if source.is_word(at, "LASTVAL") and source.is_op(at + 1, "(") and not source.is_op(at - 1, "."):
+            return "LASTVAL()"
+        if (
+            source.is_word(at, "PREVIOUS")
+            and source.is_word(at + 1, "VALUE")
+            and source.is_word(at + 2, "FOR")
+        ):
+            return "PREVIOUS VALUE FOR"
+    return ""
 
 
 def hidden_call(source: Source) -> str:

@@ -1,0 +1,1 @@
+"""Privileges that a statement asks for, with the databases and tables that it names."""

@@ -1,0 +1,111 @@
+"""Facts of one statement: its row in the statement table, and what the tokens add to it.
+
+Only the words of the statement itself count: quoted names and comments do not.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from config.flavour import Flavour
+from rewriter.text.tokens import WORD, Source
+
+from .forms import Keeps, Kind, Opens, StatementForm
+from .inner import behind_explain, behind_set_statement, tail
+from .table import FORMS, UNKNOWN, form_of
+
+
+class StatementFacts(NamedTuple):
+    """`opens`: the statement opens a transaction where autocommit is off, as any does that touches a table.
+    `keeps_warnings`: on MariaDB SHOW WARNINGS shows the warnings from before, if the statement gives none.
+    `touches`: what it does to tables, if it gives no rows: "W" for a write, "RW" for one with a query.
+    `commits`: a server commits an open transaction before it.
+    """
+
+    form: StatementForm = UNKNOWN
+    opens: bool = True
+    keeps_warnings: bool = False
+    touches: str = ""
+    commits: bool = False
+
+
+UNREAD: Final = StatementFacts()
+"""The facts of a statement that the rewriter has not read."""
+
+_NAMING: Final = frozenset({"FROM", "INTO", "TABLE", "OUTFILE", "DUMPFILE"})
+
+
+def facts_of(source: Source, *, flavour: Flavour, prepared: Source | None = None) -> StatementFacts:
+    """The facts of a statement that has tokens.
+
+    Args:
+        source: The statement.
+        flavour: The kind of its server.
+        prepared: The text behind PREPARE or EXECUTE IMMEDIATE, where it is written out. A text that is not
+            known is taken for one without tables.
+    """
+    form = form_of(source)
+    if form.words == "SET STATEMENT":
+        at = behind_set_statement(source)
+        inner = facts_of(tail(source, at), flavour=flavour) if at < len(source.tokens) else UNREAD
+        return inner._replace(form=form)
+    if form.words == "PREPARE":
+        return _of_prepare(form, prepared)
+    named = {token.text for token in source.tokens if token.kind == WORD and token.text in _NAMING}
+    return StatementFacts(
+        form,
+        _opens(form, named, flavour=flavour),
+        _keeps_warnings(form, source, named),
+        _touched(form, source),
+        commits_before(form, prepared, flavour=flavour),
+    )
+
+
+def commits_before(form: StatementForm, prepared: Source | None = None, *, flavour: Flavour) -> bool:
+    """Whether a server commits an open transaction before a statement with this row."""
+    if form.words == "EXECUTE IMMEDIATE" and prepared is not None:
+        return form_of(prepared).commits_before(flavour)
+    return form.commits_before(flavour)
+
+
+def _of_prepare(form: StatementForm, text: Source | None) -> StatementFacts:
+    """PREPARE opens the tables of its text, and on MariaDB clears the warnings if the text reads rows."""
+    if text is None:
+        return StatementFacts(form, opens=False, keeps_warnings=True)
+    kind = form_of(text).kind
+    reads = kind is Kind.CHANGE or any(text.is_word(at, "FROM") for at in range(len(text.tokens)))
+    clears = reads or kind is Kind.SHOW
+    return StatementFacts(form, opens=reads or kind is Kind.CALL, keeps_warnings=not clears)
+
+
+def _opens(form: StatementForm, named: set[str], *, flavour: Flavour) -> bool:
+    match form.opens:
+        case Opens.ALWAYS:
+            return True
+        case Opens.NEVER:
+            return False
+        case Opens.TABLES:
+            return not named.isdisjoint(("FROM", "INTO", "TABLE"))
+        case Opens.DICTIONARY:
+            return not flavour.looks_open_nothing
+
+
+def _keeps_warnings(form: StatementForm, source: Source, named: set[str]) -> bool:
+    match form.keeps_warnings:
+        case Keeps.NO:
+            return False
+        case Keeps.YES:
+            return True
+        case Keeps.TABLELESS:
+            return named <= {"INTO"}
+        case Keeps.EXPLAIN:
+            explained = form_of(source, behind_explain(source, 0).at)
+            return explained is FORMS["SELECT"] and "FROM" not in named
+        case Keeps.ALONE:
+            return source.is_word(len(source.tokens) - 1, "TABLE", "TABLES")
+
+
+def _touched(form: StatementForm, source: Source) -> str:
+    if not form.writes_rows:
+        return ""
+    return "RW" if any(source.is_word(at, "SELECT") for at in range(len(source.tokens))) else "W"
