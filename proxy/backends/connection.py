@@ -494,9 +494,10 @@ class BackendConnection(asyncio.Protocol):
                 self._fail(ProxyError("unclean_connection", host=self.host, state=_AUTOCOMMIT_IS[now]))
                 return b""
             self.settings = self.settings.with_values({"autocommit": now})
-        if changes.database is not None:
-            changes = changes._replace(left=self.database)
-            self.database = changes.database or None
+        if changes.database is not None:  # MySQL tells the same after a CALL in another database
+            moved = changes.database != self.database
+            changes = changes._replace(database=changes.database if moved else None, left=self.database)
+            self.database = self.database if not moved else changes.database or None
         if changes and not receiver.own:
             self.unclean = self.unclean or changes.state
             self.changes = self.changes.then(changes)

@@ -24,7 +24,7 @@ from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import ends_one_part, left_behind
 from proxy.engine.passthrough import Ask, Request, Send
 from proxy.engine.problems import NOTED
-from proxy.engine.session_sync import effects_packets, sync_packets
+from proxy.engine.session_sync import NOWHERE, effects_packets, sync_packets
 from proxy.engine.tracked import tracked_reply
 from proxy.engine.transcode import BinarySink, binary_reply
 from proxy.engine.untold import untold
@@ -221,7 +221,7 @@ class Relay:
         self.sql = sql
         self.plain = False
         self.statement = None
-        self.database = database
+        self.database = NOWHERE if database is None and effects is not None and effects.routine else database
         self.id_offset = id_offset
         self.keeps_insert_id = keeps_insert_id
         self.effects = effects

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
 from proxy.session.transaction import XA, modes_of
 from proxy.wire.packets import query_packet
+from rewriter.route.scope import INFORMATION_SCHEMA
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.found_rows import PRIMED
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.session.state import Session
 
+#: The database of a connection that runs code for a session in no database, or in a sharded one: not that of
+#: the session before. So USE within the code is seen.
+NOWHERE: Final = INFORMATION_SCHEMA
 #: So many rows FOUND_ROWS() tells of after `_PRIME`: most likely no statement finds just these.
 NEVER_FOUND = 729
 PRIMING_VARIABLE = "shardgate_primed"

@@ -29,6 +29,7 @@ SETUP = (
     "CREATE PROCEDURE scripts_c.drops_and_breaks()"
     " BEGIN DROP DATABASE scripts_b; SIGNAL SQLSTATE '45000'; END",
     "CREATE PROCEDURE hides() BEGIN SET session_track_system_variables = ''; SET time_zone = '+02:00'; END",
+    "CREATE PROCEDURE scripts_c.nothing() DO 1",
     "CREATE PROCEDURE assigns() SET @q = 11",
     "CREATE VIEW v AS SELECT f() AS a",
     "CREATE TABLE fired (a INT)",
@@ -92,6 +93,9 @@ SCRIPTS = {
         *("CREATE TABLE scripts_b.t (a INT)", INSERT, ROWS),
     ),
     "another database dropped": ("{}CALL scripts_c.drops()", STATE, INSERT, "SELECT COUNT(*) FROM t"),
+    "a procedure of another database": (
+        *("{}CALL scripts_c.nothing()", STATE, INSERT, ROWS, "{}CALL scripts_c.nothing()", INSERT, ROWS),
+    ),
     # MySQL refuses these
     "USE": (
         *("{}EXECUTE IMMEDIATE 'USE scripts_b'", STATE, INSERT, ROWS, BACK, INSERT, ROWS, STATE),
@@ -198,3 +202,14 @@ def test_clients_with_session_tracking_are_told_of_changes_by_code(
             # what a SET of these tells is looked at in test_tracking
             found.append([one for one in told_of if "session_track" not in one[0]])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("comment", [*COMMENTS])
+def test_code_without_a_current_database(both_sides: tuple[Side, Side], comment: str) -> None:
+    """MySQL tells the current database after a CALL in another one: the connection's, not the session's."""
+    script = ("SELECT DATABASE()", "{}CALL scripts_c.nothing()", "SELECT DATABASE()", INSERT)
+    more = ("BEGIN", "{}CALL scripts_c.nothing()", "SELECT DATABASE()", "{}CALL scripts_c.drops()")
+    for sql in (*script, *more, "SELECT DATABASE()", BACK, INSERT, "SELECT COUNT(*) FROM t"):
+        text = sql.replace("{}", COMMENTS[comment]).encode()
+        through, direct = (told(side.ask(2, text)) for side in both_sides)
+        assert through == direct, text
