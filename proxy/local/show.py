@@ -18,7 +18,7 @@ from proxy.engine.waiting_room import Ticket
 from proxy.peers import of_all
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.session.state import Role
-from proxy.wire.charsets import bytes_of, codec_of
+from proxy.wire.charsets import bytes_of
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
 from proxy.wire.packets import eof_packet, frame
 from proxy.wire.resultset import (
@@ -259,7 +259,7 @@ def _diagnostics(client: Exchange, plan: ShowDiagnostics, values: Values, *, err
         found = found[: int(plan.limit.render(values))]
     number = client.services.collations.of_results(client.session.settings)
     columns = _diagnostics_columns(client.session.env.flavour, number)
-    codec = codec_of(number)
+    codec = client.session.results_codec
     form = results_form(client.session)
     rows = [
         [
