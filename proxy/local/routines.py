@@ -10,7 +10,7 @@ from proxy.backends.collect import Collector
 from proxy.engine.lease import borrowed
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
-from rewriter.plans import OneHost, Values
+from rewriter.plans import Values, is_one_host
 from rewriter.plans.builtins import ShowRoutines
 
 from .rows import write_kept, write_rows
@@ -32,7 +32,7 @@ def show_routines(client: Exchange, plan: ShowRoutines, values: Values) -> None:
 
 async def _show_listed(client: Exchange, plan: ShowRoutines, values: Values, listed: list[str]) -> None:
     """WHERE is evaluated behind the server's choice of rows: errors in it could tell of others."""
-    assert isinstance(plan.home, OneHost)
+    assert is_one_host(plan.home)
     names = b", ".join(b"_utf8mb4 X'%b'" % name.encode().hex().encode() for name in listed)
     sql = b"SHOW %b STATUS WHERE Db IN (%b)" % (plan.what.encode(), names or b"''")
     if plan.like is not None:

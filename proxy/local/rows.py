@@ -115,7 +115,7 @@ async def _where(
     async with borrowed(client, topology.default or topology.hosts[0], all_rows=True) as conn:
         # in parentheses it is an expression and nothing else
         sql = b"SELECT %bshardgate_row FROM (%b) AS shown WHERE (%b)" % (
-            AS_WRITTEN,
+            AS_WRITTEN if client.session.unsafe_charset else b"",
             b" UNION ALL ".join(selects),
             where,
         )

@@ -17,7 +17,7 @@ from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
 from proxy.peers import of_all
 from proxy.session.outcome import RESULT_SET, Outcome
-from proxy.wire.charsets import bytes_of, codec_of
+from proxy.wire.charsets import bytes_of
 from proxy.wire.constants import BINARY_COLLATION, ColumnFlag, ColumnType
 from proxy.wire.packets import eof_packet, frame
 from proxy.wire.resultset import (
@@ -289,7 +289,7 @@ def _diagnostics(client: Exchange, plan: ShowDiagnostics, values: Values, *, err
         found = found[: int(plan.limit.render(values))]
     number = client.services.collations.of_results(client.session.settings)
     columns = _diagnostics_columns(client.session.env.flavour, number)
-    codec = codec_of(number)
+    codec = client.session.results_codec
     form = results_form(client.session)
     rows = [
         [

@@ -182,4 +182,4 @@ def values_codec(charset: bytes | None) -> str:
 def codec_of(collation: int) -> str:
     """Python's codec for text a client with this collation sends. UTF-8 for a number or set unknown here."""
     charset, _ = COLLATIONS.get(collation, ("utf8mb4", ""))
-    return _WIDE_CODECS.get(charset) or _CODECS.get(charset, "utf-8")
+    return _CODECS.get(charset, "utf-8")
