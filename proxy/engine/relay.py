@@ -37,6 +37,7 @@ from proxy.wire.packets import Err, err_packet, query_packet
 from proxy.wire.replies import DONE
 from rewriter.plans import Values
 from rewriter.route.column_metadata import ColumnMetadata
+from rewriter.route.scope import INFORMATION_SCHEMA
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.facts import UNREAD, StatementFacts
 from rewriter.sql.statements.found_rows import KEEP, PRIMED
@@ -221,6 +222,10 @@ class Relay:
         self.sql = sql
         self.plain = False
         self.statement = None
+        if database is None and effects is not None and effects.routine:
+            # A server gives a procedure's USE up when the current database is not the procedure's: so it must
+            # not be one that another session has left.
+            database = INFORMATION_SCHEMA
         self.database = database
         self.id_offset = id_offset
         self.keeps_insert_id = keeps_insert_id

@@ -30,9 +30,9 @@ def code(raw: MakeRaw) -> Iterator[None]:
     try:
         for statement in CODE:
             assert client.ask(statement).kind == "ok", statement
-        for _ in range(4):  # connections that have such a database as their current one
-            client = raw(database="code_b")
-            assert client.ask("SELECT DATABASE()").value == b"code_b"
+        for database in ("code_b", "code_a"):  # connections that have such a database as their current one
+            client = raw(database=database)
+            assert client.ask("SELECT DATABASE()").value == database.encode()
             assert client.ask("CALL code_a.p()").kind == "ok"
         yield
     finally:
