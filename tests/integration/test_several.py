@@ -40,7 +40,7 @@ TEXTS = [
     "-- x;\nSELECT 1; SELECT 2",
     "/* a */ SELECT 1 /* b */; SELECT 2",
     "/* a */ SELECT 1 AS a /*! */; SELECT 2",
-    "/* a */ # b\n; SELECT 2",
+    "/* a */ /* b */; SELECT 2",
     "SELECT */* ; */FROM customers WHERE id = 0; SELECT 2",
     "SELECT 1; --\nSELECT 2",
     "BEGIN; SELECT 1; COMMIT; SELECT 2",

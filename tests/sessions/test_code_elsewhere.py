@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.integration.binary import Binary
 from tests.integration.fixtures import MakeRaw
 from tests.integration.raw import query
 from tests.sessions.test_tracking import SESSION_TRACK, Tracking
@@ -77,3 +78,17 @@ def test_changes_of_a_session_reach_no_other(demo: Demo, unharmed: None, raw: Ma
             told = other.told("INSERT INTO code_a.t VALUES (1)")
             assert isinstance(told, list)
             assert not any(charset in change for change in told), told
+
+
+def test_a_failed_write_keeps_the_lock_that_it_has_got(raw: MakeRaw) -> None:
+    client, other = raw(database=None), raw()
+    for run in (client.ask, Binary(client).run):
+        reply = run(
+            "INSERT INTO legacy.customers (id, name, email, created)"
+            " VALUES (1, GET_LOCK('failed_write', 0), 'x', '2000-01-01')"
+        )
+        assert reply.code == 1062
+        assert client.ask("SELECT IS_USED_LOCK('failed_write') = CONNECTION_ID()").value == b"1"
+        assert other.ask("SELECT GET_LOCK('failed_write', 0)").value == b"0"
+        assert client.ask("SELECT RELEASE_LOCK('failed_write')").value == b"1"
+        assert other.ask("SELECT IS_FREE_LOCK('failed_write')").value == b"1"
