@@ -6,6 +6,7 @@
 #              or on random schemas: ARGS="--schemas 20 --count 300"; as prepared statements: --binary
 #              WHAT=packets: spoilt packets instead; ARGS="--seed 7 --count 20000" or ARGS=--cuts
 #              WHAT=readings: texts that a server may read otherwise than the proxy, with other rights or routes
+#              WHAT=sessions: sequences in several sessions, with their state; ARGS="--flavour mysql9 --seed 7"
 #              WHAT=conditions: random conditions, whose shards must hold all that they are true for; ARGS="--count 100000"
 # make soak    mixed traffic with faults for a while, every answer checked; ARGS="--minutes 60 --flavour mysql9 --seed 7"
 # make clean   what setup and the tools have made       make help    this
@@ -18,6 +19,7 @@ WHAT ?= statements
 FUZZ_statements := differential
 FUZZ_packets := fuzz
 FUZZ_readings := fuzz.readings
+FUZZ_sessions := fuzz.sessions
 FUZZ_conditions := fuzz.conditions
 
 .PHONY: help setup demo pinboard photos fuzz soak test lint format bench clean

@@ -10,7 +10,14 @@ import structlog
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
-from proxy.engine.left_behind import ask_after_code, ask_after_routine, ask_left_behind, counts, generated
+from proxy.engine.left_behind import (
+    ask_after_code,
+    ask_after_routine,
+    ask_left_behind,
+    counts,
+    generated,
+    pin,
+)
 from proxy.engine.naming import logical_rows
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Diagnostics
@@ -61,6 +68,10 @@ async def drain_diagnostics(
         async with asyncio.timeout(5):
             if warnings or failed or effects is None:
                 found = await fetch_warnings(conn, warnings)
+            if failed and effects is not None and effects.locks:
+                # locks that it has got are kept even if the statement fails
+                pins = tuple(one for one in effects.pins if one[0] == "lock")
+                pin(client.session, conn, effects._replace(pins=pins, unpins=()), literals)
             if effects is not None:
                 # LAST_INSERT_ID(value) holds even if the statement fails
                 asks = effects.insert_id == "ask" if failed else generated(effects, ok, literals) is None

@@ -31,8 +31,13 @@ _SYNTAX = 1064
 _SYNTAX_ERROR = b"\xff" + _SYNTAX.to_bytes(2, "little")
 #: Nothing but blanks and comments.
 _COMMENTS = re.compile(
-    rb"(?:\s++|/\*(?!M?!)(?:[^*]++|\*(?!/))*+\*/|--(?=[\x00-\x20])[^\n]*+|#[^\n]*+)*+", re.DOTALL
+    rb"(?:\s++|/\*(?!M?!)(?:[^*]++|\*(?!/))*\*/|--(?=[\x00-\x20])[^\n]*+|#[^\n]*+)*", re.DOTALL
 )
+
+
+def _only_comments(text: bytes, piece: Piece) -> bool:
+    found = _COMMENTS.match(text, piece.start, piece.end)
+    return found is not None and found.end() == piece.end
 
 
 class Statements(Numbered):
@@ -82,7 +87,7 @@ class Statements(Numbered):
         client.query(self._take(seq, piece))
 
     def _take(self, seq: int, piece: Piece) -> bytes:
-        if piece.following is not None and _COMMENTS.fullmatch(self.text, piece.start, piece.end):
+        if piece.following is not None and _only_comments(self.text, piece):
             # nothing before the `;`: a syntax error, to be told by a server
             piece = piece._replace(start=piece.end, end=len(self.text), following=None)
         self.at = piece.following

@@ -50,8 +50,9 @@ def _user(session: Session) -> bytes:
 
 def _lock_holders(session: Session) -> bytes:
     """`WHEN 57 THEN 3 …`, of at least one number that no connection has."""
-    holders = {0: 0, **session.lock_holders(), **(session.holders_elsewhere or {})}
-    holders |= {conn.thread_id: session.id for conn in session.transaction.held.values()}
+    # connections of two hosts may have one number: the holders of locks on the locks' host come last
+    own = {conn.thread_id: session.id for conn in session.transaction.held.values()}
+    holders = {0: 0, **own, **session.lock_holders(), **(session.holders_elsewhere or {})}
     return b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
 
 

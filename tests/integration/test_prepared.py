@@ -536,3 +536,15 @@ def test_the_nul_of_c_ends_a_statement(client: Binary, shards: Binary) -> None:
         assert side.raw.ask(f"SELECT COUNT(*) FROM {table}\0\0").code == 1064
         answer = side.run(f"SELECT COUNT(*) FROM {table} WHERE id > ?\0", b.integer(0))
         assert (answer.kind, len(answer.rows)) == ("rows", 1)
+
+
+def test_an_ok_within_a_transaction_says_so(raw: MakeRaw) -> None:
+    """Also when the statement has no table, and no host takes part in the transaction yet."""
+    client = raw()
+    assert client.ask("BEGIN").status & IN_TRANS
+    binary = Binary(client)
+    for statement in ("DO 1", "SELECT @@sort_buffer_size INTO @c", "SELECT 1"):
+        assert binary.run(statement).status & IN_TRANS, statement
+        assert client.ask(statement).status & IN_TRANS, statement
+    assert client.ask("ROLLBACK").kind == "ok"
+    assert not binary.run("DO 1").status & IN_TRANS

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.integration.binary import Binary
 from tests.integration.fixtures import MakeRaw
 from tests.integration.raw import query
 from tests.sessions.test_tracking import SESSION_TRACK, Tracking
@@ -30,9 +31,9 @@ def code(raw: MakeRaw) -> Iterator[None]:
     try:
         for statement in CODE:
             assert client.ask(statement).kind == "ok", statement
-        for _ in range(4):  # connections that have such a database as their current one
-            client = raw(database="code_b")
-            assert client.ask("SELECT DATABASE()").value == b"code_b"
+        for database in ("code_b", "code_a"):  # connections that have such a database as their current one
+            client = raw(database=database)
+            assert client.ask("SELECT DATABASE()").value == database.encode()
             assert client.ask("CALL code_a.p()").kind == "ok"
         yield
     finally:
@@ -77,3 +78,17 @@ def test_changes_of_a_session_reach_no_other(demo: Demo, unharmed: None, raw: Ma
             told = other.told("INSERT INTO code_a.t VALUES (1)")
             assert isinstance(told, list)
             assert not any(charset in change for change in told), told
+
+
+def test_a_failed_write_keeps_the_lock_that_it_has_got(raw: MakeRaw) -> None:
+    client, other = raw(database=None), raw()
+    for run in (client.ask, Binary(client).run):
+        reply = run(
+            "INSERT INTO legacy.customers (id, name, email, created)"
+            " VALUES (1, GET_LOCK('failed_write', 0), 'x', '2000-01-01')"
+        )
+        assert reply.code == 1062
+        assert client.ask("SELECT IS_USED_LOCK('failed_write') = CONNECTION_ID()").value == b"1"
+        assert other.ask("SELECT GET_LOCK('failed_write', 0)").value == b"0"
+        assert client.ask("SELECT RELEASE_LOCK('failed_write')").value == b"1"
+        assert other.ask("SELECT IS_FREE_LOCK('failed_write')").value == b"1"

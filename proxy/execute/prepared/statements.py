@@ -26,6 +26,7 @@ from proxy.wire.column_metadata import changed
 from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from proxy.wire.replies import DONE, PREPARED, ROWS
+from proxy.wire.states import rewritten
 from rewriter.plans import Values
 from rewriter.plans.sharded import is_routed
 from rewriter.sql.statements.effects import Effects
@@ -246,6 +247,10 @@ class StatementRequest(Request):
         if self.aside and scanned.ending == _EOF_SIZE and scanned.state == DONE and scanned.err is None:
             # the transaction is the session's, not the connection's
             data = data[:-2] + (scanned.status | int(Status.IN_TRANS)).to_bytes(2, "little")
+        elif self.aside and scanned.ok is not None and scanned.state == DONE and not scanned.rows_begun:
+            ok, size = scanned.ok, scanned.ok_size
+            shown = rewritten(ok._replace(status=ok.status | int(Status.IN_TRANS)), data[3 - size])
+            data = data[:-size] + shown
         self.relay.reply_data(conn, data)
 
     def reply_done(self, conn: BackendConnection) -> None:
