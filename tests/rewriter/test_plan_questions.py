@@ -26,6 +26,7 @@ from rewriter.plans.cached import TOUCHING, CachedSelect, Touching, as_touching
 from rewriter.plans.variants import MIDDLE, by_variant, variants
 from tests.rewriter import golden, test_caching
 from tests.rewriter.support import TOPOLOGY, expand, first, rewriter, values_of
+from tests.statements import answers
 
 VARIANTS = sorted(variants(), key=lambda variant: variant.__qualname__)
 
@@ -52,6 +53,8 @@ def planned() -> Iterator[tuple[Plan, tuple[bytes, ...]]]:
                 yield planner.plan(expand(case["sql"]).encode(), golden.env_of(case))
     for sql in ON_CACHES:
         yield test_caching.planned(sql)
+    for case in answers.cases():
+        yield rewriter().plan(case.sql.encode(), case.env)
 
 
 @functools.cache
