@@ -231,7 +231,9 @@ def _without(found: re.Match[bytes]) -> bytes:
 _LONGEST_NAME: Final = 300
 """Bytes of a name in quotes, and more."""
 
-_FIRST: Final = re.compile(rb"[\s(]*+([A-Za-z]{1,20})")
+_FIRST: Final = re.compile(rb"(?:\s|\(|/\*.*?\*/)*+([A-Za-z]{1,20})", re.DOTALL)
+_LOOK: Final = 2048
+"""Bytes of a statement in which its first word is looked for."""
 
 _VALUES: Final = re.compile(
     rb"(`[^`]*`|\"[^\"]*\"|@'[^']*')"
@@ -244,9 +246,9 @@ _VALUES: Final = re.compile(
 
 
 def first_word(sql: bytes) -> str:
-    """The word that a statement begins with; "" when there is none."""
-    found = _FIRST.match(sql)
-    return found[1].decode() if found is not None else ""
+    """The word that a statement begins with, behind comments and in capitals; "" when there is none."""
+    found = _FIRST.match(sql, 0, _LOOK)
+    return found[1].decode().upper() if found is not None else ""
 
 
 def digest(

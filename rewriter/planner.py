@@ -364,6 +364,22 @@ class Rewriter:
         except Unreadable:
             return None
 
+    def names(self, sql: bytes, env: Env, behind: str = "") -> frozenset[str]:
+        """Unqualified names in a statement and `*`, in lower case. `behind`: only those behind the last of
+        these words.
+        """
+        statement = self.statement(sql, env)
+        if statement is None:
+            return frozenset()
+        source = statement.source
+        tokens = range(len(source.tokens))
+        first = max((at for at in tokens if behind and source.is_word(at, behind)), default=-1)
+        return frozenset(
+            source.at(at).name.lower()
+            for at in tokens[first + 1 :]
+            if source.is_op(at, "*") or (source.is_name(at) and not source.is_op(at + 1, "."))
+        )
+
     def cached(self, sql: bytes, env: Env) -> bool:
         """Whether `plan` would find the statement's plan without making it."""
         fingerprint, literals = _fingerprint(sql, env)

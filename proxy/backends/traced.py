@@ -11,11 +11,12 @@ from typing import Final
 from config.flavour import flavour_of
 from proxy.load import Load
 from proxy.tracing.context import SIZE, traceparent
-from proxy.tracing.spans import Call, Trace, verb_of
+from proxy.tracing.spans import Call, Trace
 from proxy.wire.attributes import NOTHING
 from proxy.wire.comments import prefixed
 from proxy.wire.constants import Command
 from proxy.wire.replies import FIRST
+from rewriter.fingerprint import first_word
 
 from .connection import Answer, BackendConnection, Owner, Receiver
 from .reworded import (
@@ -75,7 +76,7 @@ class TracedConnection(RewordedConnection):
         calls.clear()
 
         def comment_for(text: bytes) -> bytes:
-            verb = verb_of(text)
+            verb = first_word(text)
             if verb == "SHOW" and replies > 1:
                 return b""  # the warnings of one of several writes, which are not counted
             id = trace.new()

@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, assert_never
 from config.topology import State, Topology
 from proxy.errors import Held, ProxyError
 from proxy.session.transaction import Spot
+from rewriter.fingerprint import first_word
 from rewriter.plan import Access, AfterLoss
 from rewriter.plans import Bound, HostStatement, OneHost, Plan
 from rewriter.sql.privileges.beyond import EVERY_DATABASE
+from rewriter.sql.statements.table import UNKNOWN
 
 if TYPE_CHECKING:
     from proxy.session.state import Session, User
@@ -117,7 +119,7 @@ def check_role(asked: Planned) -> Verdict:
     return Refuse(
         ProxyError(
             "role_denied",
-            statement=_verb(asked.sql),
+            statement=_label(asked),
             user=user.name,
             role=user.role.name.lower(),
             needed=Access(needed).name.lower(),
@@ -131,14 +133,14 @@ def check_databases(asked: Planned) -> Verdict:
     if user.databases is None:
         return PROCEED
     if EVERY_DATABASE in asked.plan.databases:
-        return Refuse(ProxyError("list_denied", user=user.name, statement=_verb(asked.sql)))
+        return Refuse(ProxyError("list_denied", user=user.name, statement=_label(asked)))
     return _listed(user, (one for one in asked.plan.databases if one not in user.databases))
 
 
-def _verb(sql: bytes) -> str:
-    """The first word of a statement, for an error's text."""
-    words = sql.split(None, 1)
-    return words[0].decode("latin-1").upper()[:20] if words else ""
+def _label(asked: Planned) -> str:
+    """The name of a statement in an error's text."""
+    form = asked.plan.facts.form
+    return first_word(asked.sql) if form is UNKNOWN else form.label
 
 
 def _listed(user: User, missing: Iterable[str]) -> Verdict:

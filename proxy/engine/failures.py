@@ -19,7 +19,6 @@ from rewriter.plans.sharded import is_routed
 
 if TYPE_CHECKING:
     from .at_work import AtWork
-    from .services import Services
 
 ENDED: Final = frozenset({1053, 1927, 3169})
 """What a server says of a statement when it ends the connection: it shuts down, or the connection was killed
@@ -30,7 +29,6 @@ _LOOK: Final = 1 << 16
 """Bytes of a statement in which its tables are looked for."""
 _DATABASE: Final = re.compile(r"'([^'.]+)[.']")
 _COLUMN: Final = re.compile(r"'(?:([^']*)\.)?([^'.]+)' in ")
-_NAMES: Final = re.compile(r"([\w$]+)`?\s*(\.)?")
 
 
 def lost_with(transaction: Transaction, error: ProxyError | Err) -> ProxyError | Err:
@@ -76,7 +74,7 @@ def note_error(client: AtWork, host: str, error: Err) -> None:
         return
     if error.code == UNKNOWN_COLUMN:
         services.serving.columns_doubted(plan)
-        if not _lacks_column(services, text, client.sql):
+        if not _lacks_column(client, text):
             return  # a client's mistake, which no shard could answer otherwise
     if plan is None or plan.names_physical or not plan.databases:
         return
@@ -96,7 +94,7 @@ def note_error(client: AtWork, host: str, error: Err) -> None:
         client.session.diagnostics.append(Diagnostic("Note", error.code, f"{where}: {text}"))
 
 
-def _lacks_column(services: Services, text: str, sql: bytes) -> bool:
+def _lacks_column(client: AtWork, text: str) -> bool:
     """Whether one of the statement's tables has the column elsewhere. What is no table's name or alias in
     the statement cannot have it.
     """
@@ -104,9 +102,8 @@ def _lacks_column(services: Services, text: str, sql: bytes) -> bool:
     if found is None:
         return False
     qualifier, column = (name.lower() for name in ((found[1] or "").rpartition(".")[2], found[2]))
-    written = sql[:_LOOK].decode("utf-8", "replace").lower()
-    names = {name for name, dot in _NAMES.findall(written) if not dot}
-    return not names.isdisjoint(services.serving.columns_seen.get(column, ())) and (
+    names = client.snapshot.rewriter.names(client.sql[:_LOOK], client.session.env)
+    return not names.isdisjoint(client.services.serving.columns_seen.get(column, ())) and (
         not qualifier or qualifier in names
     )
 

@@ -4,7 +4,6 @@ the columns of a statement.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector, ServerError
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
     from proxy.session.prepared import Statement
 
-_NAMES: Final = re.compile(rb"[\w$]+|\*")
 _PLAIN: Final = Execute(0, 0, b"", b"", b"")
 _UNKNOWN: Final = "1"
 
@@ -83,13 +81,12 @@ def returns_rounded(client: Exchange, plan: Plan, sql: bytes) -> bool:
     """
     if not plan.has_returning:
         return False
-    shown = set(_NAMES.findall(sql.lower().rpartition(b"returning")[2]))
+    shown = client.snapshot.rewriter.names(sql, client.session.env, "RETURNING")
     databases = client.snapshot.schema.databases
     for place in plan.sharded_tables:
         database, _, name = place.partition(".")
         for column in databases[database].tables[name].columns:
-            named = {b"*", column.name.lower().encode("utf-8", "surrogateescape")} & shown
-            if named and column.type.rounded:
+            if column.type.rounded and not shown.isdisjoint(("*", column.name.lower())):
                 return True
     return False
 

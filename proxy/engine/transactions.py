@@ -252,7 +252,7 @@ def _end_on_all(
     At once, before the first is asked, the connections are the session's no more: a client that goes away
     does not roll back the rest. `later` gets the hosts where a committed transaction is not seen yet.
     """
-    transaction = client.session.transaction
+    transaction, commits = client.session.transaction, sql == b"COMMIT"
     if client.session.settings.get("completion_type"):
         sql += PLAINLY
     conns = {host: conn for host, conn in transaction.held.items() if conn.in_transaction}
@@ -264,7 +264,7 @@ def _end_on_all(
         own = first if conns.get(first.host) is first else None
         committing = Committing(client, gtrid, own, first.host, branches, ended)
         committing.later = [] if later is None else later
-    return _ended(client, sql, go_on, conns, ended, committing)
+    return _ended(client, sql, go_on, conns, ended, committing, commits=commits)
 
 
 async def _ended(
@@ -274,13 +274,15 @@ async def _ended(
     conns: dict[str, BackendConnection],
     ended: list[BackendConnection],
     committing: Committing | None = None,
+    *,
+    commits: bool,
 ) -> None:
     done: list[str] = []
     failure: ProxyError | Err | None = None
     failed_on = next((host for host, conn in conns.items() if conn.closed), "")
-    if failed_on and sql.startswith(b"COMMIT"):
+    if failed_on and commits:
         failure = ProxyError("transaction_cut", reason=f"Lost connection to MySQL server {failed_on}")
-    together = committing is not None and sql.startswith(b"COMMIT") and failure is None
+    together = committing is not None and commits and failure is None
     if committing is not None and together:
         try:
             await committing.run()
@@ -310,7 +312,7 @@ async def _ended(
         if conn.closed:
             lease.drop(client, conn)
     lease.end_on_kept(client, b"ROLLBACK")  # what the session needs for more, and has not been ended
-    if failure is not None and sql.startswith(b"COMMIT"):
+    if failure is not None and commits:
         reason = failure.text() if isinstance(failure, Err) else failure.text
         if together:
             assert isinstance(failure, ProxyError)

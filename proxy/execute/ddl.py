@@ -28,6 +28,7 @@ from proxy.session.transaction import LOCKED, XA
 from proxy.wire.packets import Err, lenenc_bytes, query_packet
 from proxy.wire.resultset import encode_row
 from rewriter.plans import Bound, Ddl, HostStatement
+from rewriter.sql.statements.forms import Objects
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -41,7 +42,6 @@ _NAMED: Final = 10
 #: What a session under LOCK TABLES or XA START is told of any definition of another table: not locked, or
 #: nothing for the state of the global transaction.
 _FORBIDDEN: Final = frozenset({1099, 1100, 1192, 1399})
-_REPEATABLE: Final = frozenset({"TRUNCATE", "ANALYZE", "OPTIMIZE", "CHECK", "REPAIR"})
 
 Failure = tuple[HostStatement, Err | ProxyError]
 
@@ -259,12 +259,11 @@ def _have_it(failures: Sequence[Failure]) -> str:
 
 def _advice(client: Exchange, plan: Ddl, statement: HostStatement) -> str:
     """How to give the definition to those that have not got it."""
-    verb = plan.verb.upper()
-    words = statement.sql.split(None, 3)
-    if verb in _REPEATABLE:
+    form = plan.facts.form
+    if form.repeatable:
         return "Repeat the statement."
-    if verb in ("CREATE", "DROP") and words[1].upper() == b"TABLE":
-        return f"Repeat the statement with IF {'NOT ' if verb == 'CREATE' else ''}EXISTS."
+    if form.verb in ("CREATE", "DROP") and form.objects in (Objects.TABLE, Objects.TABLES):
+        return f"Repeat the statement with IF {'NOT ' if form.verb == 'CREATE' else ''}EXISTS."
     if not statement.shards:
         return "Run it on the other servers themselves."
     table = plan.table.partition(".")[2]

@@ -5,7 +5,6 @@ As little as can be: it is written as a collector wants it when it is sent (`otl
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from random import getrandbits
 from time import monotonic
@@ -22,10 +21,6 @@ OUTCOMES: Final = ("exported", "dropped", "refused")
 
 MOST: Final = 256
 """So many spans of servers' statements has one statement of a client's; of more it is said how many."""
-
-_VERB: Final = re.compile(rb"(?:\s|\(|/\*.*?\*/)*+([A-Za-z]{1,20})", re.DOTALL)
-_LOOK: Final = 2048
-"""Bytes of a statement in which its first word is looked for."""
 
 
 class Query(NamedTuple):
@@ -137,9 +132,3 @@ class Trace:
 def new_id(bits: int) -> str:
     """A random ID, never 0."""
     return f"{getrandbits(bits) or 1:0{bits // 4}x}"
-
-
-def verb_of(text: bytes) -> str:
-    """The first word of a statement, in capitals; "" when there is none."""
-    found = _VERB.match(text, 0, _LOOK)
-    return found[1].decode().upper() if found is not None else ""

@@ -53,8 +53,8 @@ def planned() -> Iterator[tuple[Plan, tuple[bytes, ...]]]:
                 yield planner.plan(expand(case["sql"]).encode(), golden.env_of(case))
     for sql in ON_CACHES:
         yield test_caching.planned(sql)
-    for case in answers.cases():
-        yield rewriter().plan(case.sql.encode(), case.env)
+    for statement in answers.cases():
+        yield rewriter().plan(statement.sql.encode(), statement.env)
 
 
 @functools.cache

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proxy.tracing.context import Parent, comment, in_comment, parse, traceparent
-from proxy.tracing.spans import new_id, verb_of
-from rewriter.fingerprint import lift
+from proxy.tracing.spans import new_id
+from rewriter.fingerprint import first_word, lift
 
 TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 VALUE = f"00-{TRACE}-{SPAN}-01"
@@ -120,4 +120,4 @@ def test_ids() -> None:
     ],
 )
 def test_verbs(text: str, verb: str) -> None:
-    assert verb_of(text.encode()) == verb
+    assert first_word(text.encode()) == verb
