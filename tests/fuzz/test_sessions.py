@@ -13,7 +13,7 @@ from tests.fuzz.sessions.runner import Cases
 from tests.support.demo import Demo
 from tests.support.servers import LocalServer
 
-SEED = 27
+SEED = 8
 STATEMENTS = 300
 WITHOUT = ("get_diagnostics",)
 

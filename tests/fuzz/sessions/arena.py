@@ -14,7 +14,7 @@ from tests.support.servers import LocalServer
 
 @contextmanager
 def comparing(demo: Demo, plain: LocalServer, *, mariadb: bool) -> Iterator[Runner]:
-    """The runner; at the end nothing of it is left."""
+    """The runner; at the end nothing of it is left, nor at the beginning of one that was killed."""
 
     def on_proxy(database: str | None) -> Session:
         proxy = demo.ready["proxy"]
@@ -25,7 +25,7 @@ def comparing(demo: Demo, plain: LocalServer, *, mariadb: bool) -> Iterator[Runn
 
     for connect in (on_proxy, on_plain):
         with connect("demo") as session:
-            for statement in world.routines(mariadb=mariadb):
+            for statement in (*world.removal(mariadb=mariadb), *world.routines(mariadb=mariadb)):
                 world.run(session, statement)
     try:
         with closing(Runner(on_proxy, on_plain, mariadb=mariadb)) as runner:

@@ -62,10 +62,13 @@ def refusal(answer: Answer) -> str | None:
     """The registry's name of a refusal; None for any other answer."""
     if answer.kind != "err":
         return None
-    if answer.code == 1064 and "unknown statement BEGIN" in answer.message:
+    message = answer.message.replace(
+        "\0", ""
+    )  # with wide characters, after SET character_set_results = utf16
+    if answer.code == 1064 and "unknown statement BEGIN" in message:
         return "syntax_error"
     for name, (code, pattern) in _PATTERNS.items():
-        if answer.code == code and pattern.match(answer.message):
+        if answer.code == code and pattern.match(message):
             return name
     return None
 
@@ -468,7 +471,13 @@ def _warned(step: Step, answer: Answer) -> list[tuple[bytes | None, ...]]:
 
 def _signal(answer: Answer) -> bytes:
     """A statement that fails on a server as the refused one did."""
-    message = answer.message.encode("ascii", "replace").decode().replace("'", "''").replace("\\", "/")[:100]
+    message = (
+        answer.message.replace("\0", "")
+        .encode("ascii", "replace")
+        .decode()
+        .replace("'", "''")
+        .replace("\\", "/")[:100]
+    )
     message = message[:-1] if message.endswith("'") and not message.endswith("''") else message
     return (
         f"SIGNAL SQLSTATE '{answer.sqlstate}' SET MYSQL_ERRNO = {answer.code}, MESSAGE_TEXT = '{message}'"
