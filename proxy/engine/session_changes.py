@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 #: one's. And whatever code has done, `sql_auto_is_null` is never on.
 TELL: Final = b"SET sql_auto_is_null=0"
 _TOLD: Final = "sql_auto_is_null"
-#: Of one statement, or of the connection.
+#: Variables of one statement or of the connection, and those that nobody can set.
 _NOT_KEPT: Final = TRACKING | {
     *(_TOLD, "last_insert_id", "identity", "insert_id", "rand_seed1", "rand_seed2", "pseudo_thread_id"),
-    "statement_id",
+    *("statement_id", "last_gtid", "in_transaction", "error_count", "warning_count", "external_user"),
+    "proxy_user",
 }
 _CHARACTER_SETS: Final = (
     *("character_set_client", "character_set_results", "character_set_connection", "collation_connection"),

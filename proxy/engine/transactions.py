@@ -34,7 +34,6 @@ from rewriter.plans.builtins import (
     SetSavepoint,
 )
 from rewriter.plans.characteristics import PLAIN, Characteristics, Completion
-from rewriter.text.tokens import quote_name
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -369,7 +368,13 @@ def release_savepoint(client: Exchange, plan: ReleaseSavepoint, values: Values) 
 
 
 def _named(client: Exchange, plan: OfSavepoint) -> Savepoint:
-    return savepoint_of(quote_name(plan.name), client.session.env.charset)
+    """The savepoint of a statement; its name is in the client's character set, which a server reads."""
+    env, name = client.session.env, plan.name.replace("`", "``")
+    try:
+        written = name.encode(env.codec, "surrogateescape")
+    except UnicodeEncodeError:
+        written = name.encode("utf-8", "surrogateescape")
+    return savepoint_of(b"`" + written + b"`", env.charset)
 
 
 def _found(client: Exchange, plan: OfSavepoint) -> tuple[bytes, int]:

@@ -192,9 +192,13 @@ def test_a_lawful_change_after_another_is_followed_by_all(own: MakeOwn) -> None:
     proxy = own({"workers": 2}, expected=EXPECTED)
     version = proxy.topology["version"]
     spare = {**proxy.topology["keyspaces"]["lookup"], "database": "spare{shard:03d}"}
+    before = 0
     for number, shards in enumerate((4, 0, 2, 0, 4, 0, 2)):
         changed = json.loads(json.dumps(proxy.topology))
         changed["version"] = version + 1 + number
+        if not shards:
+            changed["dropped_shards"] = {"spare": [[0, before - 1]]}
+        before = shards
         if shards:
             only = {**spare["ranges"][0], "range": [0, shards - 1]}
             changed["keyspaces"]["spare"] = {**spare, "shards": shards, "ranges": [only]}

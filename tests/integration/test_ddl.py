@@ -99,7 +99,7 @@ def test_tables_are_tended_dropped_and_made(connection: Connection, small: Demo)
     assert len(rows(connection, "SHOW WARNINGS")) == 1
     rows(connection, "DROP TABLE pins")
     with pytest.raises(pymysql.MySQLError) as caught:
-        rows(connection, "SELECT * FROM pins WHERE id = 241294492511762325")
+        rows(connection, "SELECT * FROM pins WHERE id = 70437470730133")
     assert caught.value.args[0] == 1146
     rows(connection, str(made[1]))
     with connection.cursor() as cursor:

@@ -196,7 +196,7 @@ def test_a_statement_that_crosses_16_mb_when_it_is_rewritten(raw: MakeRaw) -> No
     client = raw()
     for sql in (
         "SELECT COUNT(*) FROM usernames WHERE username = '%s'",  # grows by the database's name
-        "SELECT COUNT(*) FROM pins WHERE id = 241294492511762325 AND data <> '%s'",  # its id gets shorter
+        "SELECT COUNT(*) FROM pins WHERE id = 70437470730133 AND data <> '%s'",  # its id gets shorter
     ):
         room = wire.FULL - 1 - len(sql) + 2
         for over in (-9, -1, 0, 9):
@@ -210,7 +210,7 @@ def test_a_statement_that_crosses_16_mb_when_it_is_rewritten(raw: MakeRaw) -> No
 def test_an_execute_that_crosses_16_mb_when_it_is_rewritten(raw: MakeRaw) -> None:
     client = raw()
     statements = Binary(client)
-    prepared = statements.statement("SELECT COUNT(*) FROM users WHERE id = 241294492511762325 AND data <> ?")
+    prepared = statements.statement("SELECT COUNT(*) FROM users WHERE id = 70437470730133 AND data <> ?")
     long = "x" * 17_000_000
     for piece in (long[:9_000_000], long[9_000_000:]):
         statements.long_data(prepared.id, 0, piece.encode())

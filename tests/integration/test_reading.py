@@ -54,19 +54,23 @@ def test_precedence_of_not(connect: Connect, names: str) -> None:
 
 
 def test_a_set_in_a_prepared_text(raw: MakeRaw, demo: Demo, flavour: str) -> None:
-    """What EXECUTE has set of it is not in force for the statements that follow."""
+    """EXECUTE sets how the statements that follow are read, as on a server."""
     client = raw(database="legacy")
     client.ask("BEGIN")
     client.ask("SELECT * FROM customers LIMIT 1")
     client.ask("PREPARE p FROM 'SET sql_mode = ''NO_BACKSLASH_ESCAPES'''")
     assert client.ask("EXECUTE p").kind == "ok"
+    assert client.ask(r"SELECT 'a\', @@sql_mode").rows == [(b"a\\", b"NO_BACKSLASH_ESCAPES")]
+    assert client.ask("SET sql_mode = ''").kind == "ok"
     assert client.ask(r"SELECT 'a\'b', 1").rows == [(b"a'b", b"1")]
     if flavour == "mariadb":
         assert client.ask("EXECUTE IMMEDIATE 'SET NAMES gbk, sql_mode = ''ANSI_QUOTES'''").kind == "ok"
-        assert client.ask('SELECT "a", @@character_set_client').rows == [(b"a", b"utf8mb4")]
+        assert client.ask("SELECT @@character_set_client, @@sql_mode").rows == [(b"gbk", b"ANSI_QUOTES")]
+        assert client.ask('SELECT "a"').code == 1054
+        assert client.ask("SET NAMES utf8mb4, sql_mode = ''").kind == "ok"
         reply = client.ask("BEGIN NOT ATOMIC SET sql_mode = 'ANSI_QUOTES'; END")
         assert reply.kind == "ok"
-        assert client.ask('SELECT "a"').rows == [(b"a",)]
+        assert client.ask('SELECT "a"').code == 1054
     client.ask("DEALLOCATE PREPARE p")
     client.ask("ROLLBACK")
 
