@@ -257,14 +257,22 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
     return (
         b"SET "
         + first
-        + b",".join(
-            (variable_name(name[1:]) if name[0] == "@" else name.encode("utf-8", "surrogateescape"))
-            + b"="
-            + wanted[name]
-            for name in names
-        )
+        + b",".join(_assigned(name, wanted[name]) for name in names)
         + last
     )
+
+
+def _assigned(name: str, value: bytes) -> bytes:
+    """`name = value`. On MySQL a variable that becomes NULL is unsigned if another session's was before it:
+    so it is a number of its own type first.
+    """
+    if name[0] != "@":
+        return name.encode("utf-8", "surrogateescape") + b"=" + value
+    variable = variable_name(name[1:])
+    number = value.removeprefix(TYPED_NULL) if value.startswith(TYPED_NULL) else b""
+    if number in (b"SIGNED)", b"UNSIGNED)"):
+        return b"%s=CAST(0 AS %s,%s=%s" % (variable, number, variable, value)
+    return variable + b"=" + value
 
 
 def _set_results(wanted: dict[str, bytes], new: Mapping[str, bytes]) -> bytes:

@@ -70,7 +70,7 @@ def test_a_set_in_a_prepared_text(raw: MakeRaw, demo: Demo, flavour: str) -> Non
         assert client.ask("SET NAMES utf8mb4, sql_mode = ''").kind == "ok"
         reply = client.ask("BEGIN NOT ATOMIC SET sql_mode = 'ANSI_QUOTES'; END")
         assert reply.kind == "ok"
-        assert client.ask('SELECT "a"').code == 1054
+        assert client.ask('SELECT "a"').rows == [(b"a",)]  # MariaDB gives sql_mode back at the end of a block
     client.ask("DEALLOCATE PREPARE p")
     client.ask("ROLLBACK")
 
