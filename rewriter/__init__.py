@@ -15,12 +15,15 @@ Read the room in this order:
 and below it, each of which imports only what stands before it:
 
     text/          what a text says, whatever the tables: tokens.py, with their places; facts.py, clauses as
-                   spans, which reader.py and parse*.py make; statement.py, executable comments opened;
-                   effects.py, what a statement leaves behind on its connection
+                   spans, which reader.py and parse*.py make; opening.py, executable comments opened
+    sql/statements/  the table of statement forms, one row for each statement of the manuals; facts.py,
+                   what the tokens add to a row; effects.py, state that a statement leaves on its connection;
+                   functions.py, the functions that it calls
     tree/          the second reader: sqlglot's tree of the same tokens
     route/         scope.py, whose is a name; values.py, constants, evaluated when the literals are at hand;
                    predicates.py, WHERE and ON to routes, soundly; routing.py, constants to shards;
                    columns.py, what changes so that a shard understands it; context.py, what all rules share
+    sql/privileges/  the access that a statement needs, and the databases that it names
     plans/         the frozen variants: every way of running a statement; sharded.py, inserting.py, gather.py,
                    read_write.py: those that are more than a template; variants.py: tables with an entry for
                    each

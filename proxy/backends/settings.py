@@ -254,12 +254,7 @@ def _set_statement(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> bytes:
     names = [name for name in _FIRST if name in wanted] + sorted(
         name for name in wanted if name not in _FIRST
     )
-    return (
-        b"SET "
-        + first
-        + b",".join(_assigned(name, wanted[name]) for name in names)
-        + last
-    )
+    return b"SET " + first + b",".join(_assigned(name, wanted[name]) for name in names) + last
 
 
 def _assigned(name: str, value: bytes) -> bytes:
