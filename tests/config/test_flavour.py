@@ -19,6 +19,10 @@ REASONS = {
     "config/flavour.py": "the place",
     "rewriter/env.py": "what is read without a server is MySQL's",
     "rewriter/sql/statements/function_names.py": "the words that each kind has, as the servers were asked",
+    **{
+        f"rewriter/sql/statements/{name}.py": "which of the servers has a statement, as their manuals say"
+        for name in ("administration", "data", "definitions", "forms", "sessions", "shows")
+    },
     "fleet/binlog/stream.py": "an option of the library that reads binary logs is called so",
     "demo/programs.py": "which program of this machine is which: found by what it is called and says",
     "demo/servers.py": "how its own servers are set up before anybody logs in",
