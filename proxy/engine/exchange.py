@@ -239,7 +239,9 @@ class Exchange(ABC):
     def write_error(self, error: ProxyError | Err, seq: int | None = None) -> None:
         """An ERR packet; `seq` when rows were already sent."""
         text: str | bytes = error.message if isinstance(error, Err) else str(error)
-        if isinstance(text, str) and not text.isascii():
+        if (
+            isinstance(text, str) and not text.isascii() and self.session is not None
+        ):  # None before the log-in
             text = text.encode(self.session.results_codec, "replace")
         self.transport.write(
             err_packet(self.seq + 1 if seq is None else seq, error.code, error.sqlstate, text)

@@ -112,6 +112,7 @@ def test_wrong_passwords(users: OwnProxy, plugin: str) -> None:
         ("native", "wrong"),
         ("sha2", "wrong"),
         ("nobody", "demo"),
+        ("é", "demo"),
         ("empty", "something"),
         ("", ""),
     )
