@@ -18,8 +18,8 @@ TRANSACTIONS: Final = (
     Form(words="COMMIT", counter="commit", refused_in_xa=True, **_ENDING),
     Form(words="ROLLBACK", counter="rollback", refused_in_xa=True, **_ENDING),
     Form(words="ROLLBACK TO", counter="rollback_to_savepoint", **_ENDING),
-    Form(words="SAVEPOINT", counter="savepoint", **_TRANSACTION),
-    Form(words="RELEASE SAVEPOINT", counter="release_savepoint", **_TRANSACTION),
+    Form(words="SAVEPOINT", counter="savepoint", opens=Opens.NEVER, **_TRANSACTION),
+    Form(words="RELEASE SAVEPOINT", counter="release_savepoint", opens=Opens.NEVER, **_TRANSACTION),
 )
 
 
@@ -173,6 +173,7 @@ _SET: Final[dict[str, Any]] = {
     "kind": Kind.SET,
     "access": Access.NONE,
     "counter": "set_option",
+    "opens": Opens.TABLES,
     "runs": Runs.FUNCTIONS,
     "session": Session.USER_VARIABLES | Session.SYSTEM_VARIABLES,
 }
@@ -193,7 +194,7 @@ VARIABLES: Final = (
     Form(
         words="SET ROLE",
         of_server=True,
-        **_SET | {"counter": "set_role", "session": Session.ROLE},
+        **_SET | {"opens": Opens.NEVER, "counter": "set_role", "session": Session.ROLE},
     ),
     Form(
         words="SET DEFAULT ROLE",
@@ -217,7 +218,11 @@ VARIABLES: Final = (
     ),
 )
 
-_DIAGNOSTICS: Final[dict[str, Any]] = {"kind": Kind.DIAGNOSTICS, "access": Access.READ}
+_DIAGNOSTICS: Final[dict[str, Any]] = {
+    "kind": Kind.DIAGNOSTICS,
+    "access": Access.READ,
+    "opens": Opens.NEVER,
+}
 
 OTHERS: Final = (
     Form(
