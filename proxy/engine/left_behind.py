@@ -15,7 +15,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import TYPED_NULL, variable_name
 from proxy.engine.session_changes import follow
-from proxy.engine.session_sync import NEVER_FOUND, PRIMING_VARIABLE
+from proxy.engine.session_sync import NEVER_FOUND, PRIMING_VARIABLE, asks_for_warnings
 from proxy.errors import ProxyError
 from proxy.session.outcome import Outcome
 from proxy.session.transaction import PLAINLY, modes_of
@@ -162,7 +162,8 @@ def left_behind(session: Session, conn: BackendConnection, effects: Effects, lit
         session.apply(Outcome(insert_id=ok.insert_id))
     counted = not counts(session, effects, ok, conn.scanner.rows, literals)
     asks = effects.routine or effects.changed or effects.defines or effects.tables
-    return made is None or not counted or asks or asks_next or bool(effects.calls or effects.variables)
+    asks = asks or asks_next or asks_for_warnings(session, effects)
+    return made is None or not counted or asks or bool(effects.calls or effects.variables)
 
 
 def used_up(session: Session, conn: BackendConnection) -> bool:

@@ -257,7 +257,7 @@ async def _set_on_server(client: Exchange, plan: SetVariables, values: Values) -
     except ProxyError:
         session.settings = before
         raise
-    simple.apply(found, read_back=True, tables=tables)
+    simple.apply(found, read_back=True, tables=not plan.facts.keeps_warnings)
 
 
 async def _remember(

@@ -135,7 +135,8 @@ def test_servers_use_set_transaction_up_for_the_statements_whose_facts_say_so(
             if uses is not facts(sql, kind).opens:
                 wrong.append((sql, uses))
     assert seen > 120
-    assert wrong == [], wrong
+    print('WRONG', wrong)
+    assert wrong == []
 
 
 def test_mariadb_keeps_warnings_behind_the_statements_whose_facts_say_so(
@@ -157,4 +158,5 @@ def test_mariadb_keeps_warnings_behind_the_statements_whose_facts_say_so(
             if keeps is not facts(sql, kind).keeps_warnings:
                 wrong.append((sql, keeps))
     assert seen > 100
-    assert wrong == [], wrong
+    print('WRONG', wrong)
+    assert wrong == []

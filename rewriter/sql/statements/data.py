@@ -20,7 +20,6 @@ _QUERY: Final[dict[str, Any]] = {
     "repeatable": True,
     "filters": True,
 }
-_CLEARS: Final[dict[str, Any]] = _QUERY | {"keeps_warnings": Keeps.NO}
 _CHANGE: Final[dict[str, Any]] = {
     "kind": Kind.CHANGE,
     "access": Access.WRITE,
@@ -62,7 +61,7 @@ _LOAD: Final[dict[str, Any]] = {
 
 QUERIES: Final = (
     Form(words="SELECT", counter="select", **_QUERY),
-    Form(words="WITH", counter="select", **_CLEARS),
+    Form(words="WITH", counter="select", **_QUERY),
     Form(words="VALUES", counter="select", **_QUERY | {"found_rows": FoundRows.SELECTS, "filters": False}),
     Form(
         words="TABLE",
@@ -71,7 +70,7 @@ QUERIES: Final = (
         **_QUERY
         | {"opens": Opens.ALWAYS, "keeps_warnings": Keeps.NO, "found_rows": FoundRows.ROWS, "filters": False},
     ),
-    Form(words="(", counter="select", named="SELECT", **_CLEARS),
+    Form(words="(", counter="select", named="SELECT", **_QUERY),
 )
 """A query that begins with a parenthesis has the row `(`."""
 

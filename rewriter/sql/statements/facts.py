@@ -61,7 +61,7 @@ def facts_of(source: Source, *, flavour: Flavour, prepared: Source | None = None
     return StatementFacts(
         form,
         _opens(form, source, flavour=flavour),
-        _keeps_warnings(form, source, named),
+        _keeps_warnings(form, source, named, flavour=flavour),
         _touched(form, source),
         commits_before(form, prepared, flavour=flavour),
     )
@@ -86,12 +86,15 @@ def _of_prepare(form: StatementForm, text: Source | None) -> StatementFacts:
 
 def may_touch_tables(source: Source, *, flavour: Flavour) -> bool:
     """Whether the statement names a table or a sequence, or runs code of its own that may touch one."""
+    return may_name_tables(source, flavour=flavour) or bool(foreign_calls(source, flavour=flavour))
+
+
+def may_name_tables(source: Source, *, flavour: Flavour) -> bool:
+    """Whether the statement names a table or a sequence, as far as its tokens tell."""
     places = (source.at(at) for at in tables_expected(source))
-    return (
-        any(token.kind != WORD or token.text != _DUAL for token in places)
-        or bool(foreign_calls(source, flavour=flavour))
-        or (flavour.sequences and bool(sequences(source)))
-    )
+    if any(token.kind != WORD or token.text != _DUAL for token in places):
+        return True
+    return flavour.sequences and bool(sequences(source))
 
 
 def _opens(form: StatementForm, source: Source, *, flavour: Flavour) -> bool:
@@ -108,19 +111,24 @@ def _opens(form: StatementForm, source: Source, *, flavour: Flavour) -> bool:
             return not flavour.looks_open_nothing
 
 
-def _keeps_warnings(form: StatementForm, source: Source, named: set[str]) -> bool:
+def _keeps_warnings(form: StatementForm, source: Source, named: set[str], *, flavour: Flavour) -> bool:
     match form.keeps_warnings:
         case Keeps.NO:
             return False
         case Keeps.YES:
             return True
         case Keeps.TABLELESS:
-            return named <= {"INTO"}
+            return not (_derives(source) or may_name_tables(source, flavour=flavour))
         case Keeps.EXPLAIN:
             explained = form_of(source, behind_explain(source, 0).at)
             return explained is FORMS["SELECT"] and "FROM" not in named
         case Keeps.ALONE:
             return source.is_word(len(source.tokens) - 1, "TABLE", "TABLES")
+
+
+def _derives(source: Source) -> bool:
+    """Whether a derived table may be in the statement."""
+    return any(source.is_op(at, "(") and source.is_word(at - 1, "FROM") for at in range(len(source.tokens)))
 
 
 def _touched(form: StatementForm, source: Source) -> str:

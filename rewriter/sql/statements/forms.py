@@ -137,7 +137,7 @@ class Keeps(Enum):
     NO = auto()
     YES = auto()
     TABLELESS = auto()
-    """If it names no table."""
+    """If it names no table and derives none."""
     EXPLAIN = auto()
     """If it explains a SELECT that names no table."""
     ALONE = auto()

@@ -10,6 +10,7 @@ from .forms import StatementForm as Form
 MARIADB, MYSQL = Servers.MARIADB, Servers.MYSQL
 
 _TRANSACTION: Final[dict[str, Any]] = {"kind": Kind.TRANSACTION, "access": Access.NONE, "of_server": True}
+_POINT: Final[dict[str, Any]] = _TRANSACTION | {"opens": Opens.NEVER, "keeps_warnings": Keeps.YES}
 _ENDING: Final[dict[str, Any]] = _TRANSACTION | {"opens": Opens.TABLES, "keeps_warnings": Keeps.TABLELESS}
 
 TRANSACTIONS: Final = (
@@ -18,8 +19,8 @@ TRANSACTIONS: Final = (
     Form(words="COMMIT", counter="commit", refused_in_xa=True, **_ENDING),
     Form(words="ROLLBACK", counter="rollback", refused_in_xa=True, **_ENDING),
     Form(words="ROLLBACK TO", counter="rollback_to_savepoint", **_ENDING),
-    Form(words="SAVEPOINT", counter="savepoint", opens=Opens.NEVER, **_TRANSACTION),
-    Form(words="RELEASE SAVEPOINT", counter="release_savepoint", opens=Opens.NEVER, **_TRANSACTION),
+    Form(words="SAVEPOINT", counter="savepoint", **_POINT),
+    Form(words="RELEASE SAVEPOINT", counter="release_savepoint", **_POINT),
 )
 
 
@@ -174,6 +175,7 @@ _SET: Final[dict[str, Any]] = {
     "access": Access.NONE,
     "counter": "set_option",
     "opens": Opens.TABLES,
+    "keeps_warnings": Keeps.TABLELESS,
     "runs": Runs.FUNCTIONS,
     "session": Session.USER_VARIABLES | Session.SYSTEM_VARIABLES,
 }

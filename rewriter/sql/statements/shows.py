@@ -82,9 +82,9 @@ OF_DATABASES: Final = (
 OF_SESSIONS: Final = (
     _show("STATUS", READ, opens=Opens.NEVER),
     _show("VARIABLES", READ, opens=Opens.NEVER),
-    _show("WARNINGS", READ, opens=Opens.NEVER),
-    _show("ERRORS", READ, opens=Opens.NEVER),
-    _show("COUNT", READ, "show_warnings", opens=Opens.NEVER),
+    _show("WARNINGS", READ, opens=Opens.NEVER, keeps_warnings=Keeps.YES),
+    _show("ERRORS", READ, opens=Opens.NEVER, keeps_warnings=Keeps.YES),
+    _show("COUNT", READ, "show_warnings", opens=Opens.NEVER, keeps_warnings=Keeps.YES),
     _show("GRANTS", READ, of_everybody=True, **_QUIET),
     _show("PROCESSLIST", READ, of_everybody=True, **_QUIET),
     _show("PROFILE", ADMIN, opens=Opens.NEVER),
@@ -99,8 +99,8 @@ OF_SERVERS: Final = (
     _show("STORAGE ENGINES", READ, opens=Opens.NEVER),
     _show("PLUGINS", READ, opens=Opens.NEVER),
     _show("PRIVILEGES", READ, **_QUIET),
-    _show("AUTHORS", READ, servers=MARIADB),
-    _show("CONTRIBUTORS", READ, servers=MARIADB),
+    _show("AUTHORS", READ, servers=MARIADB, keeps_warnings=Keeps.YES),
+    _show("CONTRIBUTORS", READ, servers=MARIADB, keeps_warnings=Keeps.YES),
     _show("LOCALES", READ, "show_generic", servers=MARIADB),
     _show("ENGINE", ADMIN, "show_engine_status", **_QUIET),
     _show("ANALYZE", ADMIN, servers=MARIADB),
@@ -126,8 +126,8 @@ OF_SERVERS: Final = (
     _show("REPLICA HOSTS", ADMIN, "show_slave_hosts", servers=MARIADB, **_QUIET),
     _show("SLAVE STATUS", ADMIN, servers=MARIADB, **_QUIET),
     _show("SLAVE HOSTS", ADMIN, servers=MARIADB, **_QUIET),
-    _show("ALL SLAVES", ADMIN, "show_slave_status", servers=MARIADB),
-    _show("ALL REPLICAS", ADMIN, "show_slave_status", servers=MARIADB),
+    _show("ALL SLAVES", ADMIN, "show_slave_status", servers=MARIADB, keeps_warnings=Keeps.YES),
+    _show("ALL REPLICAS", ADMIN, "show_slave_status", servers=MARIADB, keeps_warnings=Keeps.YES),
 )
 
 ANY: Final = Form(
