@@ -79,7 +79,7 @@ async def drain_diagnostics(
                 pin(client.session, conn, effects._replace(pins=pins, unpins=()), literals)
             if effects is not None:
                 # LAST_INSERT_ID(value) holds even if the statement fails
-                asks_id = effects.insert_id == "ask" if failed else generated(effects, ok, literals) is None
+                asks_id = effects.asks_insert_id if failed else generated(effects, ok, literals) is None
                 tells = not failed or effects.found_rows == PRIMED
                 counted = not (tells and counts(client.session, effects, ok, rows, literals))
                 await ask_left_behind(

@@ -19,8 +19,8 @@ from .table_places import tables_expected
 
 
 class StatementFacts(NamedTuple):
-    """`opens`: the statement may open a transaction where autocommit is off, and may use up SET TRANSACTION, as
-    any does that touches a table. A statement without tables does so if code that it runs touches one.
+    """`opens`: the statement may open a transaction where autocommit is off, and may use up SET TRANSACTION,
+    as any does that touches a table. A statement without tables does so if code that it runs touches one.
     `keeps_warnings`: on MariaDB SHOW WARNINGS shows the warnings from before, if the statement gives none.
     `touches`: what it does to tables, if it gives no rows: "W" for a write, "RW" for one with a query.
     `commits`: a server commits an open transaction before it.
