@@ -516,13 +516,10 @@ class Relay:
         client.finish("ok")
 
     def _keeps_warnings(self, effects: Effects | None) -> bool:
-        """Whether SHOW WARNINGS tells what it did before the statement, which has given none. The server has
-        been asked if the statement has run code.
-        """
+        """Whether SHOW WARNINGS shows what it did before the statement, which has given none."""
         session = self.client.session
-        if self.plain or (effects is not None and asks_for_warnings(session, effects)):
-            return False
-        return session.env.flavour.keeps_warnings and self.nature.keeps_warnings
+        asked = effects is not None and asks_for_warnings(session, effects)
+        return not (self.plain or asked) and session.env.flavour.keeps_warnings and self.nature.keeps_warnings
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         client, self.conn, self.placing = self.client, None, None
