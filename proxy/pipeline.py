@@ -385,13 +385,15 @@ def _run_write(
         return
     asks = bool(bound.inserted) and bound.inserted[0].asks
     effects = plan.effects
+    if effects is not None and bound.inserted:
+        effects = effects.of_insert(composed=bound.inserted[0].id_offset is not None)
     if len(statements) == 1 and not asks and (not bound.warnings or plan.returning):
         host, shards, sql = statements[0]
         loads = _loads(client, plan.keyspace, shards)
         if bound.inserted:
             inserted = bound.inserted[0]
             keeps = not inserted.generated
-            if effects is not None and keeps:
+            if effects is not None and keeps and not effects.asks_insert_id:
                 effects = effects._replace(insert_id="given")
             client.relay.run(
                 host,
@@ -457,7 +459,7 @@ def _everywhere(client: Exchange, plan: Everywhere, literals: Values) -> None:
         write_together(client, partial(run_plan, client, plan, literals))
         return
     work = TaskWork(client)
-    work.start(run_everywhere(client, bound, work.conns, updates=plan.updates))
+    work.start(run_everywhere(client, bound, work.conns, effects=plan.effects))
 
 
 def _read_write(client: Exchange, plan: ReadThenWrite, literals: Values) -> None:

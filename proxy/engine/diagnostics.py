@@ -19,6 +19,7 @@ from proxy.engine.left_behind import (
     pin,
 )
 from proxy.engine.naming import logical_rows
+from proxy.engine.session_sync import OLDER, asks_for_warnings
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Diagnostics
 from proxy.wire.charsets import values_codec
@@ -66,19 +67,23 @@ async def drain_diagnostics(
     found = Diagnostics()
     try:
         async with asyncio.timeout(5):
-            if warnings or failed or effects is None:
+            asks = effects is not None and asks_for_warnings(client.session, effects)
+            if warnings or failed or effects is None or asks:
                 found = await fetch_warnings(conn, warnings)
+            if asks and any(one.message == OLDER for one in found):
+                found = Diagnostics()
+                found.keeps = True
             if failed and effects is not None and effects.locks:
                 # locks that it has got are kept even if the statement fails
                 pins = tuple(one for one in effects.pins if one[0] == "lock")
                 pin(client.session, conn, effects._replace(pins=pins, unpins=()), literals)
             if effects is not None:
                 # LAST_INSERT_ID(value) holds even if the statement fails
-                asks = effects.insert_id == "ask" if failed else generated(effects, ok, literals) is None
+                asks_id = effects.asks_insert_id if failed else generated(effects, ok, literals) is None
                 tells = not failed or effects.found_rows == PRIMED
                 counted = not (tells and counts(client.session, effects, ok, rows, literals))
                 await ask_left_behind(
-                    client.session, conn, effects, ok if asks else None, asks=asks, counted=counted
+                    client.session, conn, effects, ok if asks_id else None, asks=asks_id, counted=counted
                 )
             if effects is not None and effects.routine:
                 conn.unclean = True

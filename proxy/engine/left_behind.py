@@ -15,10 +15,11 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import TYPED_NULL, variable_name
 from proxy.engine.session_changes import follow
-from proxy.engine.session_sync import NEVER_FOUND, PRIMING_VARIABLE
+from proxy.engine.session_sync import NEVER_FOUND, PRIMING_VARIABLE, asks_for_warnings
 from proxy.errors import ProxyError
 from proxy.session.outcome import Outcome
-from proxy.wire.constants import ColumnFlag, ColumnType
+from proxy.session.transaction import PLAINLY, modes_of
+from proxy.wire.constants import ColumnFlag, ColumnType, Status
 from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.plans import Plan, Values
@@ -34,6 +35,7 @@ _MATCHED = re.compile(rb"matched: ([0-9]+)")
 #: So many literals are looked at for an insert id; with more of them the server is asked.
 _LOOK = 2000
 
+_READ_ONLY = int(Status.IN_TRANS_READONLY)
 #: Whatever the session's sql_select_limit is.
 _ONE = b" LIMIT 1"
 _ALL = b" LIMIT 18446744073709551615"
@@ -86,7 +88,7 @@ def generated(effects: Effects, ok: Ok | None, literals: Values) -> bool | None:
         return True
     if effects.insert_id == "given":
         return False
-    if effects.insert_id == "ask" or ok is None:
+    if effects.asks_insert_id or ok is None:
         return None
     if not ok.insert_id:
         return False
@@ -143,8 +145,7 @@ def effects_on(client: Exchange, host: str, plan: Plan) -> Effects | None:
 def left_behind(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> bool:
     """Note the effects that a complete reply tells of; whether there is more to ask the server for."""
     ok = conn.scanner.ok
-    if effects.transaction and session.autocommit:
-        session.use_up()
+    asks_next = effects.transaction and not used_up(session, conn)
     if effects.pins or effects.unpins:
         pin(session, conn, effects, literals)
     if effects.database:
@@ -161,7 +162,38 @@ def left_behind(session: Session, conn: BackendConnection, effects: Effects, lit
         session.apply(Outcome(insert_id=ok.insert_id))
     counted = not counts(session, effects, ok, conn.scanner.rows, literals)
     asks = effects.routine or effects.changed or effects.defines or effects.tables
+    asks = asks or asks_next or asks_for_warnings(session, effects)
     return made is None or not counted or asks or bool(effects.calls or effects.variables)
+
+
+def used_up(session: Session, conn: BackendConnection) -> bool:
+    """Note that the statement has used up what SET TRANSACTION has set; False if only the server knows. It
+    tells of READ ONLY and READ WRITE; an isolation level alone is taken for used up.
+    """
+    said = session.transaction.next
+    if not session.autocommit or said is None:
+        return True
+    if said.read_only is None or conn.in_transaction or session.transaction.locks_tables:
+        session.use_up()
+        return True
+    return False
+
+
+async def ask_next_transaction(session: Session, conn: BackendConnection) -> None:
+    """Ask whether the last statement on `conn` has used up SET TRANSACTION READ ONLY or READ WRITE: a
+    transaction that begins now has what is still set, or else the session's own access mode.
+    """
+    said, own = session.transaction.next, bool(modes_of(session.settings).read_only)
+    if said is None or said.read_only is None or not session.autocommit or conn.in_transaction:
+        return
+    if session.transaction.locks_tables:  # START TRANSACTION would end LOCK TABLES
+        return
+    begun = await Collector().query(conn, b"START TRANSACTION")
+    if begun.ok is None:
+        return
+    await Collector().query(conn, b"ROLLBACK" + PLAINLY)
+    if said.read_only is own or bool(begun.ok.status & _READ_ONLY) is own:
+        session.use_up()
 
 
 async def ask_left_behind(
@@ -178,6 +210,8 @@ async def ask_left_behind(
 
     The statement's warnings are read before: on MySQL any further statement but SHOW ends them.
     """
+    if effects.transaction:
+        await ask_next_transaction(session, conn)
     asked = [b"LAST_INSERT_ID()"] if asks else []
     asked += [] if counted else [b"FOUND_ROWS()"]
     if asked:
@@ -185,7 +219,7 @@ async def ask_left_behind(
         if reply.err is None:
             row = reply.values()[0]
             id = int(row[0] or 0) if asks else 0
-            if asks and (effects.insert_id == "ask" or (ok is not None and ok.insert_id == id)):
+            if asks and (effects.asks_insert_id or (ok is not None and ok.insert_id == id)):
                 session.apply(Outcome(insert_id=id))
             found = int(row[-1] or 0)
             if not counted and not (effects.found_rows == PRIMED and found == NEVER_FOUND):

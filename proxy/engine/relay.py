@@ -24,7 +24,7 @@ from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import ends_one_part, left_behind
 from proxy.engine.passthrough import Ask, Request, Send
 from proxy.engine.problems import NOTED
-from proxy.engine.session_sync import NOWHERE, effects_packets, sync_packets
+from proxy.engine.session_sync import NOWHERE, asks_for_warnings, effects_packets, sync_packets
 from proxy.engine.tracked import tracked_reply
 from proxy.engine.transcode import BinarySink, binary_reply
 from proxy.engine.untold import untold
@@ -507,7 +507,7 @@ class Relay:
         if (effects is not None and left_behind(session, conn, effects, self.literals)) or scanned.warnings:
             self.begin_to_drain(conn)
             return
-        if session.diagnostics and not self._keeps_warnings():
+        if session.diagnostics and not self._keeps_warnings(effects):
             session.apply(Outcome(diagnostics=[]))
         if session.transaction.held or scanned.status & _IN_TRANS or conn.pinned:
             lease.give_back(client, conn)
@@ -515,10 +515,11 @@ class Relay:
             lease.free(conn)
         client.finish("ok")
 
-    def _keeps_warnings(self) -> bool:
-        """Whether SHOW WARNINGS tells what it did before the statement, which has given none."""
-        flavour = self.client.session.env.flavour
-        return not self.plain and flavour.keeps_warnings and self.nature.keeps_warnings
+    def _keeps_warnings(self, effects: Effects | None) -> bool:
+        """Whether SHOW WARNINGS shows what it did before the statement, which has given none."""
+        session = self.client.session
+        asked = effects is not None and asks_for_warnings(session, effects)
+        return not (self.plain or asked) and session.env.flavour.keeps_warnings and self.nature.keeps_warnings
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         client, self.conn, self.placing = self.client, None, None
@@ -548,7 +549,7 @@ class Relay:
         held = client.session.transaction.held.get(conn.host) is conn
         found = await drain_diagnostics(client, conn, effects, literals)
         self.draining = self.task = None
-        if found or not (failed or self._keeps_warnings()):
+        if found or not (failed or found.keeps or self._keeps_warnings(effects)):
             composed = None if self.plain else self.id_offset
             shown = found if composed is None else composed_rows(found, composed)
             shown += noted

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 NOWHERE: Final = INFORMATION_SCHEMA
 #: So many rows FOUND_ROWS() tells of after `_PRIME`: most likely no statement finds just these.
 NEVER_FOUND = 729
+#: The text of the warning that a connection has before a statement which may keep it.
+OLDER: Final = "shardgate: a warning of an earlier statement"
+_OLDER: Final = b"SIGNAL SQLSTATE '01000' SET MYSQL_ERRNO = 1642, MESSAGE_TEXT = '%s'" % OLDER.encode()
 PRIMING_VARIABLE = "shardgate_primed"
 _NINE = b"(SELECT 1" + b" UNION ALL SELECT 1" * 8 + b")"
 _COUNTED = b"SQL_CALC_FOUND_ROWS NULL INTO @%s FROM %s AS a, %s AS b, %s AS c LIMIT 1" % (
@@ -40,11 +43,22 @@ def effects_packets(session: Session, conn: BackendConnection, effects: Effects)
     packets = []
     if effects.found_rows == PRIMED and XA not in session.transaction.pins.get(conn.host, ()):
         packets.append(_PRIME[session.env.flavour.name])
-    if effects.insert_id == "ask":
+    if effects.asks_insert_id:
         packets.append(b"SET last_insert_id=%d" % session.last_insert_id)
     if len(packets) == 2 and session.row_count == 1:
         packets.reverse()  # what changes no rows leaves ROW_COUNT() as it was: SELECT INTO makes it 1, SET 0
+    if asks_for_warnings(session, effects):
+        packets.append(_OLDER)
     return b"".join(map(query_packet, packets)), len(packets)
+
+
+def asks_for_warnings(session: Session, effects: Effects) -> bool:
+    """Whether only the server knows if the statement keeps the warnings that the session has: it runs code,
+    which keeps them on MariaDB unless it touches a table or gives warnings of its own.
+    """
+    if not session.diagnostics or not session.env.flavour.keeps_warnings:
+        return False
+    return effects.routine or bool(effects.calls)
 
 
 def assigning(session: Session, conn: BackendConnection, effects: Effects) -> None:

@@ -21,6 +21,7 @@ from proxy.session.outcome import Outcome
 from proxy.session.transaction import LOCKED
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Bound
+from rewriter.sql.statements.effects import Effects
 
 from .writes import HostWork, connect, give_back, run_host, undo
 
@@ -31,10 +32,10 @@ _START = (query_packet(b"START TRANSACTION"), 1)
 
 
 async def run_everywhere(
-    client: Exchange, bound: Bound, running: set[BackendConnection], *, updates: bool = False
+    client: Exchange, bound: Bound, running: set[BackendConnection], *, effects: Effects | None = None
 ) -> None:
-    """Run the statements of `bound`, one for each host, and answer as the first host does. `updates`: it is
-    an UPDATE, whose insert id is always one that LAST_INSERT_ID(value) has assigned.
+    """Run the statements of `bound`, one for each host, and answer as the first host does. `effects`: what is
+    read back from that one.
     """
     works = [HostWork(one.host, [Part(one, None)]) for one in bound.statements]
     parts = [work.parts[0] for work in works]
@@ -50,7 +51,8 @@ async def run_everywhere(
         unreachable = next((part.error for part in parts if part.error is not None), None)
         if unreachable is None:
             locked = LOCKED in session.transaction.pins.get(works[0].host, ())  # which BEGIN would end
-            await run_host(client, works[0], within, settings, (b"", 0) if within or locked else _START)
+            opening = (b"", 0) if within or locked else _START
+            await run_host(client, works[0], within, settings, opening, effects)
             if parts[0].error is None:
                 await asyncio.gather(*(run_host(client, work, within, settings) for work in works[1:]))
             failed = [part for part in parts if part.error is not None]
@@ -65,7 +67,7 @@ async def run_everywhere(
                 lease.free(work.conn)
         raise
     give_back(client, works, failed=any(part.error for part in parts))
-    _answer(client, works, undone=within, updates=updates)
+    _answer(client, works, undone=within)
 
 
 async def _end(work: HostWork, *, commit: bool) -> None:
@@ -80,7 +82,7 @@ async def _end(work: HostWork, *, commit: bool) -> None:
     work.parts[0].error = work.parts[0].error or reply.err
 
 
-def _answer(client: Exchange, works: list[HostWork], *, undone: bool, updates: bool) -> None:
+def _answer(client: Exchange, works: list[HostWork], *, undone: bool) -> None:
     """The first host's answer, or what went wrong and where."""
     failed = [work for work in works if work.parts[0].error is not None]
     done = [work.host for work in works[1:] if work.parts[0].answered and work not in failed]
@@ -107,8 +109,7 @@ def _answer(client: Exchange, works: list[HostWork], *, undone: bool, updates: b
     part = works[0].parts[0]
     ok = part.ok
     affected = None if ok is None else ok.affected
-    assigned = ok.insert_id or None if ok is not None and updates else None
-    client.session.apply(Outcome(affected, assigned, diagnostics=part.diagnostics))
+    client.session.apply(Outcome(affected, diagnostics=part.diagnostics))
     if ok is None:  # RETURNING: every host has the same rows
         write_result(client, part.columns, part.rows, part.warnings)
         return

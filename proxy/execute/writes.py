@@ -22,7 +22,7 @@ from proxy.engine.column_metadata import place_of
 from proxy.engine.diagnostics import drain_diagnostics, opens
 from proxy.engine.naming import logical, logical_rows
 from proxy.engine.outside_transaction import write_result
-from proxy.engine.session_sync import assigning, sync_packets
+from proxy.engine.session_sync import effects_packets, sync_packets
 from proxy.engine.warned import OF_TEXT, notices
 from proxy.engine.write_results import Part, first_id, summed_info
 from proxy.errors import ProxyError, in_parts
@@ -33,7 +33,7 @@ from proxy.wire.resultset import decode_row
 from proxy.wire.rows import ResultReader, split_rows
 from rewriter.plans import Bound, Inserted
 from rewriter.route.column_metadata import ColumnMetadata
-from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.effects import ASSIGNED, Effects
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -154,6 +154,7 @@ async def run_writes(
         works.setdefault(host, HostWork(host, [])).parts.append(part)
     session = client.session
     atomic = (session.transaction.explicit or not session.autocommit) and len(parts) > 1
+    effects = effects if len(parts) == 1 else None
     try:
         for host in sorted(works):  # in this order everywhere: two statements never wait for each other
             await connect(client, works[host])
@@ -206,18 +207,20 @@ async def run_host(
 ) -> None:
     """One network write for the host, and its replies. With `atomic` a savepoint comes first. `settings`:
     others than the session's. `opening`: packets in front, each answered by OK, and how many they are.
-    `effects`: of the only statement, to be read back; its insert id the caller knows.
+    `effects`: of the only statement, to be read back; its insert id the caller knows, unless it is ASSIGNED.
     """
     conn = work.conn
     if conn is None:
         return
     packets, count = sync_packets(client.session, conn, settings)
+    if effects is not None:
+        if effects.insert_id != ASSIGNED:
+            effects = effects._replace(insert_id="given")
+        more, number = effects_packets(client.session, conn, effects)
+        packets, count = packets + more, count + number
     packets += opening[0]
     count += opening[1]
     work.kept = client.session.transaction.held.get(work.host) is conn
-    if effects is not None:
-        effects = effects._replace(insert_id="given")
-        assigning(client.session, conn, effects)
     if atomic:
         packets += query_packet(b"SAVEPOINT " + _SAVEPOINT)
         count += 1

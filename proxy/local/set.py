@@ -16,7 +16,14 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import RESULTS, TRACK, TRACKING, TYPED_NULL, variable_name
 from proxy.catalog.facts import ask_defaults
 from proxy.engine.lease import borrowed
-from proxy.engine.left_behind import ask_left_behind, effects_on, pin, read_variables
+from proxy.engine.left_behind import (
+    ask_left_behind,
+    ask_next_transaction,
+    effects_on,
+    pin,
+    read_variables,
+    used_up,
+)
 from proxy.engine.read_back import read_back, shown_by
 from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, xa_host
@@ -237,8 +244,8 @@ async def _set_on_server(client: Exchange, plan: SetVariables, values: Values) -
             if isinstance(found, Err):
                 client.fail(found)
                 return
-            if uses_up and session.autocommit:
-                session.use_up()
+            if uses_up and not used_up(session, conn):
+                await ask_next_transaction(session, conn)
             try:
                 simple = await _remember(client, plan, values, conn, names, was=was)
                 await read_variables(session, conn, variables)
@@ -250,7 +257,7 @@ async def _set_on_server(client: Exchange, plan: SetVariables, values: Values) -
     except ProxyError:
         session.settings = before
         raise
-    simple.apply(found, read_back=True, tables=tables)
+    simple.apply(found, read_back=True, tables=not plan.facts.keeps_warnings)
 
 
 async def _remember(

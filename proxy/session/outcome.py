@@ -23,11 +23,13 @@ class Diagnostic:
 
 class Diagnostics(list[Diagnostic]):
     """The rows that a server has kept. `total`: how many there were, of which `max_error_count` may have left
-    out some; 0 where the rows are all. `errors`: how many of those left out were errors.
+    out some; 0 where the rows are all. `errors`: how many of those left out were errors. `keeps`: the
+    statement has left the warnings of the one before.
     """
 
     total = 0
     errors = 0
+    keeps = False
 
 
 class Outcome(NamedTuple):

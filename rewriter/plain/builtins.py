@@ -29,6 +29,7 @@ from rewriter.route.values import Slots
 from rewriter.splice import Template
 from rewriter.sql.privileges.beyond import EVERY_DATABASE
 from rewriter.sql.privileges.variables import PRIVILEGED
+from rewriter.sql.statements.facts import may_touch_tables
 from rewriter.sql.statements.inner import behind_set_statement
 from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits
@@ -240,7 +241,7 @@ def set_(statement: Statement) -> Plan | None:
         assignments=tuple(assignments),
         session_slots=tuple(texts.slots.names),
         home=home,
-        reads_tables=reads_tables,
+        reads_tables=reads_tables or may_touch_tables(source, flavour=flavour),
         effects=effects,
     )
 

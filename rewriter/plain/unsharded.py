@@ -27,7 +27,7 @@ from rewriter.route.slot_filling import (
 from rewriter.route.values import Slots
 from rewriter.splice import Template
 from rewriter.sql.privileges.reachable import reached, tells_of_others
-from rewriter.sql.statements.effects import Effects, defines_routine, may_read_views
+from rewriter.sql.statements.effects import Effects, assigns_insert_id, defines_routine, may_read_views
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.parse import Parser
@@ -83,6 +83,7 @@ class Text:
                 parameters=parameters,
                 warned=self.flavour.warned_in_statement,
                 numbered=self.flavour.numbers_in_statement,
+                own_id=not assigns_insert_id(source),
             )
             fill_lock_holders(source, self.slots, self.edits)
         take_hints(source, self.edits)

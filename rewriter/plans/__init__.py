@@ -53,7 +53,7 @@ from rewriter.route.binding import keyspace_of
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.rows import Folded, RowsTemplate
 from rewriter.splice import Template
-from rewriter.sql.statements.effects import ConnectionState
+from rewriter.sql.statements.effects import ConnectionState, Effects
 
 from .builtins import Builtin
 from .gather import Gather, Piece
@@ -348,9 +348,9 @@ class Everywhere(Plan):
     verb: str
     template: Template
 
-    @property
-    def updates(self) -> bool:
-        return self.verb == "UPDATE"
+    def leaving(self, effects: Effects) -> Everywhere:
+        kept = effects.of_one_shard()
+        return self if kept is None else replace(self, effects=kept)
 
     def to_prepare(self, values: Values, topology: Topology) -> HostStatement | None:
         return self.bind(values, topology, _first).statements[0]

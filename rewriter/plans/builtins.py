@@ -151,7 +151,7 @@ class Assignment:
 class SetVariables(Builtin):
     """SET. `home`: the plan of the same text as for a server, where it has expressions that only a certain
     one can evaluate (functions and tables of the current database); None where any can. `reads_tables`: in a
-    subquery.
+    subquery, or perhaps by a function that it calls.
     """
 
     title: ClassVar[str] = "set"

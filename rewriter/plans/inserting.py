@@ -150,7 +150,8 @@ class Insert(Plan):
         object.__setattr__(self, "by_id", None if alone is None else _by_id(alone.hints, self.type))
 
     def leaving(self, effects: Effects) -> Insert:
-        return replace(self, effects=effects.of_one_shard()) if effects.variables else self
+        kept = effects.of_one_shard()
+        return self if kept is None else replace(self, effects=kept)
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -275,7 +276,7 @@ class Insert(Plan):
             by_shard.setdefault(shard, []).append(_Placed(number, row, view, local))
         for one in self.stays:
             one.check(values, list(by_shard), keyspace)
-        if len(by_shard) > 1 and self.effects is not None:
+        if len(by_shard) > 1 and self.effects is not None and self.effects.variables:
             raise assigned_by_several("this INSERT", "Insert the rows of one shard at a time, or use SET.")
         alone = sum(map(len, by_shard.values())) == 1
         statements, inserted = [], []

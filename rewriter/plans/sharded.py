@@ -527,9 +527,8 @@ class ShardWrite(Sharded):
         return self.verb == "UPDATE"
 
     def leaving(self, effects: Effects) -> ShardWrite:
-        if not effects.variables:
-            return self
-        return replace(self, effects=effects.of_one_shard(), point=None)
+        kept = effects.of_one_shard()
+        return self if kept is None else replace(self, effects=kept, point=None)
 
     def run_on(
         self, groups: Groups, placed: list[Placed], values: Values, keyspace: Keyspace, *, scatter: bool

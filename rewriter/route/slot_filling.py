@@ -37,6 +37,7 @@ _OWN_HINTS: Final = re.compile(
     r"|(scatter)\b(?!\s*\()|(with_deleted)\b(?!\s*\())",
     re.IGNORECASE,
 )
+_INSERT_ID: Final = ("LAST_INSERT_ID()", "@@last_insert_id")
 
 
 def take_hints(source: Source, edits: Edits) -> Hints:
@@ -70,12 +71,14 @@ def fill_slots(
     known: bool = False,
     warned: bool = False,
     numbered: bool = False,
+    own_id: bool = True,
 ) -> None:
     """Put the session's values in the place of what stands for them (`typed`: with the type it has), and the
     `parameters` of a prepared statement.
 
     `warned`: the server shall warn, as MySQL does, that FOUND_ROWS() is deprecated. `numbered`:
-    CONNECTION_ID() is an INT UNSIGNED, as on MariaDB.
+    CONNECTION_ID() is an INT UNSIGNED, as on MariaDB. Without `own_id` LAST_INSERT_ID() is left to the
+    server, whose connection has it as the session does until the statement assigns it.
 
     Without `variables` user variables are left to the server, whose connection has them as the session does;
     with `known` their values are slots all the same, for what is routed by them.
@@ -88,7 +91,7 @@ def fill_slots(
             if known:
                 slots.index(found[0])
             found = None
-        if found is None:
+        if found is None or (not own_id and found[0] in _INSERT_ID):
             at += 1
             continue
         if found[0][0] == "?" and not parameters:

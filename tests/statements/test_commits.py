@@ -12,7 +12,7 @@ from tests.statements.answers import Example, examples
 from tests.statements.test_table import form
 from tests.support.servers import LocalServer
 
-_NOT_RUN: Final = (
+NOT_RUN: Final = (
     *("SHUTDOWN", "RESTART", "KILL", "CLONE", "RESET", "PURGE", "STOP", "START GROUP", "CHANGE", "USE", "XA"),
     *("SET PASSWORD", "ALTER USER", "DROP USER", "BACKUP", "LOCK INSTANCE", "FLUSH TABLES", "INSTALL"),
     *("SET GLOBAL", "SET PERSIST", "ALTER INSTANCE", "UNINSTALL"),
@@ -60,7 +60,7 @@ def test_servers_commit_before_the_statements_that_the_table_names(
     try:
         for example in examples():
             known = example.servers in ("both", kind.name)
-            skipped = example.sql.startswith((*_NOT_RUN, *_ENDING)) or example.name in _REFUSED_BEFORE
+            skipped = example.sql.startswith((*NOT_RUN, *_ENDING)) or example.name in _REFUSED_BEFORE
             if known and not skipped:
                 tried += 1
                 if commits(server, example) is not form(example.sql).commits_before(kind):

@@ -22,9 +22,9 @@ def facts(sql: str, *, mariadb: bool = True) -> StatementFacts:
     [
         ("SELECT 1", False, True),
         ("/* FROM */ SELECT 'FROM', `from`", False, True),
-        ("SELECT 1 INTO @a", True, True),
-        ("SELECT 1 FROM DUAL", True, False),
-        ("(SELECT 1)", True, False),
+        ("SELECT 1 INTO @a", False, True),
+        ("SELECT 1 FROM DUAL", False, True),
+        ("(SELECT 1)", False, True),
         ("SELECT * FROM pins WHERE id = 241294492511762325", True, False),
         ("DO 1", False, True),
         ("COMMIT", False, True),

@@ -17,6 +17,7 @@ def _account(words: str, counter: str = "", **more: Any) -> Form:
         "access": Access.ADMIN,
         "objects": Objects.ACCOUNT,
         "commits": True,
+        "keeps_warnings": Keeps.YES,
         "counter": counter or words.lower().replace(" ", "_"),
         "words_in_label": len(words.split(" ")),
         "of_server": True,

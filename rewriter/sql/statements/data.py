@@ -20,7 +20,6 @@ _QUERY: Final[dict[str, Any]] = {
     "repeatable": True,
     "filters": True,
 }
-_ALWAYS_OPENS: Final[dict[str, Any]] = _QUERY | {"opens": Opens.ALWAYS, "keeps_warnings": Keeps.NO}
 _CHANGE: Final[dict[str, Any]] = {
     "kind": Kind.CHANGE,
     "access": Access.WRITE,
@@ -45,6 +44,7 @@ _HANDLER: Final[dict[str, Any]] = {
     "kind": Kind.HANDLER,
     "access": Access.READ,
     "objects": Objects.TABLE,
+    "opens": Opens.NEVER,
     "found_rows": FoundRows.KEEP,
     "runs": Runs.FUNCTIONS,
     "behind_set_statement": True,
@@ -61,7 +61,7 @@ _LOAD: Final[dict[str, Any]] = {
 
 QUERIES: Final = (
     Form(words="SELECT", counter="select", **_QUERY),
-    Form(words="WITH", counter="select", **_ALWAYS_OPENS),
+    Form(words="WITH", counter="select", **_QUERY),
     Form(words="VALUES", counter="select", **_QUERY | {"found_rows": FoundRows.SELECTS, "filters": False}),
     Form(
         words="TABLE",
@@ -70,7 +70,7 @@ QUERIES: Final = (
         **_QUERY
         | {"opens": Opens.ALWAYS, "keeps_warnings": Keeps.NO, "found_rows": FoundRows.ROWS, "filters": False},
     ),
-    Form(words="(", counter="select", named="SELECT", **_ALWAYS_OPENS),
+    Form(words="(", counter="select", named="SELECT", **_QUERY),
 )
 """A query that begins with a parenthesis has the row `(`."""
 
@@ -112,7 +112,7 @@ OTHERS: Final = (
     ),
     Form(words="HANDLER", counter="ha_read", **_HANDLER),
     Form(words="HANDLER OPEN", counter="ha_open", leaves=(State.HANDLER,), **_HANDLER),
-    Form(words="HANDLER READ", counter="ha_read", of_server=True, **_HANDLER),
+    Form(words="HANDLER READ", counter="ha_read", of_server=True, **_HANDLER | {"opens": Opens.ALWAYS}),
     Form(words="HANDLER CLOSE", counter="ha_close", of_server=True, **_HANDLER),
     Form(
         words="IMPORT TABLE",

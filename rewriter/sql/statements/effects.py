@@ -19,6 +19,10 @@ from .functions import foreign_calls
 from .inner import behind_set_statement, tail
 from .table import form_of, name_of, recognize
 
+ASSIGNED: Final = "assigned"
+"""Effects.insert_id of a statement that has LAST_INSERT_ID(value) in it: only the server knows whether it has
+evaluated that."""
+
 Pin = tuple[str, str | int]
 """What keeps a session on its connection: a kind ("lock", "table", "prepare", "handler", "tables", "flush",
 "xa") and a name, or the index of the literal that holds it. The name "" is unknown: it stays until the
@@ -42,8 +46,8 @@ class Effects(NamedTuple):
     """`pins` and `unpins`: what begins and ends to keep the session on the connection; an unpin without a
     name ends all of its kind. `variables`: user variables that it may assign. `routine`: it may assign any.
     `found_rows`: how FOUND_ROWS() is known (see found_rows.py). `insert_id`: "compare": the reply's insert id
-    is the server's own, unless it is the value of one of the literals; "ask": only the server knows; "given":
-    the client gave it, so LAST_INSERT_ID() stays.
+    is the server's own, unless it is the value of one of the literals; "ask": only the server knows, as with
+    ASSIGNED; "given": the client gave it, so LAST_INSERT_ID() stays.
     `database`: the one that is dropped, or "*" when one's defaults change: connections choose theirs anew.
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
     `defines`: it changes which triggers, functions, procedures or views there are. `locks`: it takes, ends or
@@ -86,7 +90,19 @@ class Effects(NamedTuple):
 
     def of_one_shard(self) -> Effects | None:
         """The effects that are read back behind a write on one shard. The OK packet tells the rest."""
-        return Effects(variables=self.variables) if self.variables else None
+        found = Effects(variables=self.variables, insert_id=ASSIGNED if self.insert_id == ASSIGNED else "")
+        return found if found != _NONE else None
+
+    def of_insert(self, *, composed: bool) -> Effects:
+        """The same for an INSERT. `composed`: a server knows LAST_INSERT_ID() as a local ID only, which the
+        OK packet tells, too.
+        """
+        return self._replace(insert_id="") if composed and self.insert_id == ASSIGNED else self
+
+    @property
+    def asks_insert_id(self) -> bool:
+        """Whether only the server knows LAST_INSERT_ID() behind the statement, failed or not."""
+        return self.insert_id in ("ask", ASSIGNED)
 
 
 _NONE: Final = Effects()
@@ -259,7 +275,7 @@ def assigns_insert_id(source: Source, first: int = 0, end: int | None = None) ->
 def _insert_id(source: Source, form: StatementForm) -> str:
     """How to know whether the reply's insert id is LAST_INSERT_ID()'s."""
     if assigns_insert_id(source):
-        return "ask"
+        return ASSIGNED
     if form.words == "WITH":
         words = [
             at for at, token in enumerate(source.tokens) if token.kind == WORD and token.text == "INSERT"

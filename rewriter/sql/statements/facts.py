@@ -10,13 +10,17 @@ from typing import Final, NamedTuple
 from config.flavour import Flavour
 from rewriter.text.tokens import WORD, Source
 
+from .calls import sequences
 from .forms import Keeps, Kind, Opens, StatementForm
+from .functions import foreign_calls
 from .inner import behind_explain, behind_set_statement, tail
 from .table import FORMS, UNKNOWN, form_of
+from .table_places import tables_expected
 
 
 class StatementFacts(NamedTuple):
-    """`opens`: the statement opens a transaction where autocommit is off, as any does that touches a table.
+    """`opens`: the statement may open a transaction where autocommit is off, and may use up SET TRANSACTION,
+    as any does that touches a table. A statement without tables does so if code that it runs touches one.
     `keeps_warnings`: on MariaDB SHOW WARNINGS shows the warnings from before, if the statement gives none.
     `touches`: what it does to tables, if it gives no rows: "W" for a write, "RW" for one with a query.
     `commits`: a server commits an open transaction before it.
@@ -33,6 +37,8 @@ UNREAD: Final = StatementFacts()
 """The facts of a statement that the rewriter has not read."""
 
 _NAMING: Final = frozenset({"FROM", "INTO", "TABLE", "OUTFILE", "DUMPFILE"})
+_DUAL: Final = "DUAL"
+"""The table that is none."""
 
 
 def facts_of(source: Source, *, flavour: Flavour, prepared: Source | None = None) -> StatementFacts:
@@ -54,8 +60,8 @@ def facts_of(source: Source, *, flavour: Flavour, prepared: Source | None = None
     named = {token.text for token in source.tokens if token.kind == WORD and token.text in _NAMING}
     return StatementFacts(
         form,
-        _opens(form, named, flavour=flavour),
-        _keeps_warnings(form, source, named),
+        _opens(form, source, flavour=flavour),
+        _keeps_warnings(form, source, named, flavour=flavour),
         _touched(form, source),
         commits_before(form, prepared, flavour=flavour),
     )
@@ -78,31 +84,51 @@ def _of_prepare(form: StatementForm, text: Source | None) -> StatementFacts:
     return StatementFacts(form, opens=reads or kind is Kind.CALL, keeps_warnings=not clears)
 
 
-def _opens(form: StatementForm, named: set[str], *, flavour: Flavour) -> bool:
+def may_touch_tables(source: Source, *, flavour: Flavour) -> bool:
+    """Whether the statement names a table or a sequence, or runs code of its own that may touch one."""
+    return may_name_tables(source, flavour=flavour) or bool(foreign_calls(source, flavour=flavour))
+
+
+def may_name_tables(source: Source, *, flavour: Flavour) -> bool:
+    """Whether the statement names a table or a sequence, as far as its tokens tell."""
+    places = (source.at(at) for at in tables_expected(source))
+    if any(token.kind != WORD or token.text != _DUAL for token in places):
+        return True
+    return flavour.sequences and bool(sequences(source))
+
+
+def _opens(form: StatementForm, source: Source, *, flavour: Flavour) -> bool:
+    if form.commits_before(flavour):  # which uses up what is set for the next transaction
+        return True
     match form.opens:
         case Opens.ALWAYS:
             return True
         case Opens.NEVER:
             return False
         case Opens.TABLES:
-            return not named.isdisjoint(("FROM", "INTO", "TABLE"))
+            return may_touch_tables(source, flavour=flavour)
         case Opens.DICTIONARY:
             return not flavour.looks_open_nothing
 
 
-def _keeps_warnings(form: StatementForm, source: Source, named: set[str]) -> bool:
+def _keeps_warnings(form: StatementForm, source: Source, named: set[str], *, flavour: Flavour) -> bool:
     match form.keeps_warnings:
         case Keeps.NO:
             return False
         case Keeps.YES:
             return True
         case Keeps.TABLELESS:
-            return named <= {"INTO"}
+            return not (_derives(source) or may_name_tables(source, flavour=flavour))
         case Keeps.EXPLAIN:
             explained = form_of(source, behind_explain(source, 0).at)
             return explained is FORMS["SELECT"] and "FROM" not in named
         case Keeps.ALONE:
             return source.is_word(len(source.tokens) - 1, "TABLE", "TABLES")
+
+
+def _derives(source: Source) -> bool:
+    """Whether a derived table may be in the statement."""
+    return any(source.is_op(at, "(") and source.is_word(at - 1, "FROM") for at in range(len(source.tokens)))
 
 
 def _touched(form: StatementForm, source: Source) -> str:

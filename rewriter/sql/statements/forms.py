@@ -119,12 +119,14 @@ _IN_DATABASE: Final = _ROUTINES | {Objects.VIEW, Objects.SEQUENCE, Objects.PACKA
 
 
 class Opens(Enum):
-    """Whether a statement opens a transaction where none is open and autocommit is off."""
+    """Whether a statement opens a transaction where none is open and autocommit is off. If autocommit is on,
+    the same statements use up what SET TRANSACTION has set.
+    """
 
     ALWAYS = auto()
     NEVER = auto()
     TABLES = auto()
-    """If it names a table, or INTO."""
+    """If it names a table or a sequence, or calls a stored function, which may use one."""
     DICTIONARY = auto()
     """It looks at tables or at the dictionary only: on MySQL that opens one, on MariaDB it does not."""
 
@@ -135,7 +137,7 @@ class Keeps(Enum):
     NO = auto()
     YES = auto()
     TABLELESS = auto()
-    """If it names no table."""
+    """If it names no table and derives none."""
     EXPLAIN = auto()
     """If it explains a SELECT that names no table."""
     ALONE = auto()

@@ -10,6 +10,7 @@ from .forms import StatementForm as Form
 MARIADB, MYSQL = Servers.MARIADB, Servers.MYSQL
 
 _TRANSACTION: Final[dict[str, Any]] = {"kind": Kind.TRANSACTION, "access": Access.NONE, "of_server": True}
+_POINT: Final[dict[str, Any]] = _TRANSACTION | {"opens": Opens.NEVER, "keeps_warnings": Keeps.YES}
 _ENDING: Final[dict[str, Any]] = _TRANSACTION | {"opens": Opens.TABLES, "keeps_warnings": Keeps.TABLELESS}
 
 TRANSACTIONS: Final = (
@@ -18,8 +19,8 @@ TRANSACTIONS: Final = (
     Form(words="COMMIT", counter="commit", refused_in_xa=True, **_ENDING),
     Form(words="ROLLBACK", counter="rollback", refused_in_xa=True, **_ENDING),
     Form(words="ROLLBACK TO", counter="rollback_to_savepoint", **_ENDING),
-    Form(words="SAVEPOINT", counter="savepoint", **_TRANSACTION),
-    Form(words="RELEASE SAVEPOINT", counter="release_savepoint", **_TRANSACTION),
+    Form(words="SAVEPOINT", counter="savepoint", **_POINT),
+    Form(words="RELEASE SAVEPOINT", counter="release_savepoint", **_POINT),
 )
 
 
@@ -173,6 +174,8 @@ _SET: Final[dict[str, Any]] = {
     "kind": Kind.SET,
     "access": Access.NONE,
     "counter": "set_option",
+    "opens": Opens.TABLES,
+    "keeps_warnings": Keeps.TABLELESS,
     "runs": Runs.FUNCTIONS,
     "session": Session.USER_VARIABLES | Session.SYSTEM_VARIABLES,
 }
@@ -193,7 +196,7 @@ VARIABLES: Final = (
     Form(
         words="SET ROLE",
         of_server=True,
-        **_SET | {"counter": "set_role", "session": Session.ROLE},
+        **_SET | {"opens": Opens.NEVER, "counter": "set_role", "session": Session.ROLE},
     ),
     Form(
         words="SET DEFAULT ROLE",
@@ -217,7 +220,11 @@ VARIABLES: Final = (
     ),
 )
 
-_DIAGNOSTICS: Final[dict[str, Any]] = {"kind": Kind.DIAGNOSTICS, "access": Access.READ}
+_DIAGNOSTICS: Final[dict[str, Any]] = {
+    "kind": Kind.DIAGNOSTICS,
+    "access": Access.READ,
+    "opens": Opens.NEVER,
+}
 
 OTHERS: Final = (
     Form(

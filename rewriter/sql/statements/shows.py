@@ -24,7 +24,11 @@ def _show(what: str, access: Access, counter: str = "", **more: Any) -> Form:
     return Form(words=f"SHOW {what}".rstrip(), **fields | more)
 
 
-_QUIET: Final[dict[str, Any]] = {"found_rows": FoundRows.KEEP, "keeps_warnings": Keeps.YES}
+_QUIET: Final[dict[str, Any]] = {
+    "found_rows": FoundRows.KEEP,
+    "keeps_warnings": Keeps.YES,
+    "opens": Opens.NEVER,
+}
 """SHOW of no table: FOUND_ROWS() and, on MariaDB, the warnings before it stay."""
 
 
@@ -57,7 +61,7 @@ OF_DATABASES: Final = (
     _show("DATABASES", READ, of_everybody=True),
     _show("SCHEMAS", READ, "show_databases", of_everybody=True),
     _show("TABLES", READ, objects=Objects.DATABASE),
-    _show("OPEN TABLES", READ, of_everybody=True),
+    _show("OPEN TABLES", READ, opens=Opens.NEVER, of_everybody=True),
     _show("TABLE STATUS", READ, objects=Objects.DATABASE),
     _show("COLUMNS", READ, "show_fields", objects=Objects.TABLE),
     _show("FIELDS", READ, objects=Objects.TABLE),
@@ -78,12 +82,12 @@ OF_DATABASES: Final = (
 OF_SESSIONS: Final = (
     _show("STATUS", READ, opens=Opens.NEVER),
     _show("VARIABLES", READ, opens=Opens.NEVER),
-    _show("WARNINGS", READ),
-    _show("ERRORS", READ),
-    _show("COUNT", READ, "show_warnings"),
-    _show("GRANTS", READ, keeps_warnings=Keeps.YES, found_rows=FoundRows.KEEP, of_everybody=True),
-    _show("PROCESSLIST", READ, keeps_warnings=Keeps.YES, found_rows=FoundRows.KEEP, of_everybody=True),
-    _show("PROFILE", ADMIN),
+    _show("WARNINGS", READ, opens=Opens.NEVER, keeps_warnings=Keeps.YES),
+    _show("ERRORS", READ, opens=Opens.NEVER, keeps_warnings=Keeps.YES),
+    _show("COUNT", READ, "show_warnings", opens=Opens.NEVER, keeps_warnings=Keeps.YES),
+    _show("GRANTS", READ, of_everybody=True, **_QUIET),
+    _show("PROCESSLIST", READ, of_everybody=True, **_QUIET),
+    _show("PROFILE", ADMIN, opens=Opens.NEVER),
     _show("PROFILES", ADMIN, **_QUIET),
 )
 
@@ -91,12 +95,12 @@ OF_SERVERS: Final = (
     _show("CHARACTER SET", READ, "show_charsets"),
     _show("CHARSET", READ, "show_charsets"),
     _show("COLLATION", READ, "show_collations"),
-    _show("ENGINES", READ, "show_storage_engines"),
-    _show("STORAGE ENGINES", READ),
-    _show("PLUGINS", READ),
+    _show("ENGINES", READ, "show_storage_engines", opens=Opens.NEVER),
+    _show("STORAGE ENGINES", READ, opens=Opens.NEVER),
+    _show("PLUGINS", READ, opens=Opens.NEVER),
     _show("PRIVILEGES", READ, **_QUIET),
-    _show("AUTHORS", READ, servers=MARIADB),
-    _show("CONTRIBUTORS", READ, servers=MARIADB),
+    _show("AUTHORS", READ, servers=MARIADB, keeps_warnings=Keeps.YES),
+    _show("CONTRIBUTORS", READ, servers=MARIADB, keeps_warnings=Keeps.YES),
     _show("LOCALES", READ, "show_generic", servers=MARIADB),
     _show("ENGINE", ADMIN, "show_engine_status", **_QUIET),
     _show("ANALYZE", ADMIN, servers=MARIADB),
@@ -110,8 +114,8 @@ OF_SERVERS: Final = (
     _show("QUERY_RESPONSE_TIME", ADMIN, "show_generic", servers=MARIADB),
     _show("WSREP_MEMBERSHIP", ADMIN, "show_generic", servers=MARIADB),
     _show("WSREP_STATUS", ADMIN, "show_generic", servers=MARIADB),
-    _show("BINARY LOGS", ADMIN, "show_binlogs", found_rows=FoundRows.KEEP),
-    _show("BINARY LOG STATUS", ADMIN, servers=MYSQL, found_rows=FoundRows.KEEP),
+    _show("BINARY LOGS", ADMIN, "show_binlogs", opens=Opens.NEVER, found_rows=FoundRows.KEEP),
+    _show("BINARY LOG STATUS", ADMIN, servers=MYSQL, opens=Opens.NEVER, found_rows=FoundRows.KEEP),
     _show("BINLOG STATUS", ADMIN, servers=MARIADB, **_QUIET),
     _show("BINLOG EVENTS", ADMIN, **_QUIET),
     _show("RELAYLOG EVENTS", ADMIN, **_QUIET),
@@ -122,8 +126,8 @@ OF_SERVERS: Final = (
     _show("REPLICA HOSTS", ADMIN, "show_slave_hosts", servers=MARIADB, **_QUIET),
     _show("SLAVE STATUS", ADMIN, servers=MARIADB, **_QUIET),
     _show("SLAVE HOSTS", ADMIN, servers=MARIADB, **_QUIET),
-    _show("ALL SLAVES", ADMIN, "show_slave_status", servers=MARIADB),
-    _show("ALL REPLICAS", ADMIN, "show_slave_status", servers=MARIADB),
+    _show("ALL SLAVES", ADMIN, "show_slave_status", servers=MARIADB, keeps_warnings=Keeps.YES),
+    _show("ALL REPLICAS", ADMIN, "show_slave_status", servers=MARIADB, keeps_warnings=Keeps.YES),
 )
 
 ANY: Final = Form(
