@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from proxy.engine.read_back import literal
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic
+from proxy.session.sqlstates import sqlstate_of
 from proxy.session.state import Session
 from proxy.wire.constants import ColumnType
-from proxy.wire.sqlstates import sqlstate_of
 from rewriter.plain.diagnostics import CONDITION
 from rewriter.plans import Values
 from rewriter.plans.builtins import GetDiagnostics

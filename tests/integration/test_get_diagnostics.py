@@ -10,7 +10,7 @@ import pytest
 from pymysql.cursors import Cursor
 
 from config.flavour import flavour_of
-from proxy.wire.sqlstates import sqlstate_of
+from proxy.session.sqlstates import sqlstate_of
 from tests.integration.fixtures import Connect
 from tests.support.servers import LocalServer
 
