@@ -137,6 +137,11 @@ class Flavour:
     resets_to_server_charset: bool
     """After COM_RESET_CONNECTION character sets are the server's own, not those of the log-in."""
 
+    names_origins: bool
+    """GET DIAGNOSTICS says which standard a SQLSTATE is of."""
+    numbers_conditions: bool
+    """GET DIAGNOSTICS says which row of the statement a condition is about."""
+
     # -- how it is talked to
     native_password: bool
     """Accounts have mysql_native_password unless something else is said."""
@@ -243,6 +248,8 @@ MARIADB: Final = Flavour(
     set_counts_subqueries=True,
     nested_begin_keeps_mode=False,
     resets_to_server_charset=False,
+    names_origins=False,
+    numbers_conditions=True,
     native_password=True,
     query_attributes=False,
     own_capabilities=True,
@@ -326,6 +333,8 @@ MYSQL: Final = Flavour(
     set_counts_subqueries=False,
     nested_begin_keeps_mode=True,
     resets_to_server_charset=True,
+    names_origins=True,
+    numbers_conditions=False,
     native_password=False,
     query_attributes=True,
     own_capabilities=False,

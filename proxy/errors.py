@@ -299,6 +299,7 @@ _KINDS = (
     ErrorKind(
         "not_supported_yet", 1235, "42000", "shardgate does not support {what} over shards: {reason}", "{alternative}"
     ),
+    ErrorKind("unsupported", 1235, "42000", "shardgate does not support {what}: {reason}", "{alternative}"),
     ErrorKind(
         "own_where", 1235, "42000",
         "SHOW {what} takes no WHERE: its rows are shardgate's own, and the server that could judge them may be away",

@@ -24,6 +24,7 @@ from .fingerprint import digest_of
 from .plain.builtins import kill, set_, transaction, use
 from .plain.caches import flush_cache
 from .plain.ddl import define
+from .plain.diagnostics import get_diagnostics
 from .plain.load import load
 from .plain.locks import lock, switch_keys
 from .plain.show import describe, show
@@ -81,6 +82,7 @@ RULES: Final[tuple[Rule, ...]] = (
     flush_cache,
     explain_route,
     show,
+    get_diagnostics,
     describe,
     load,
     system_views,

@@ -45,6 +45,14 @@ def _prepared(statement: Statement) -> Plan | None:
     if outer is None or not outer.on_one_host:
         return None
     prepared = Statement(inner, names)
+    if names.env.flavour.prepares_diagnostics and prepared.form.words == "GET DIAGNOSTICS":
+        reason = "a server runs the text, on a connection that has not seen the statements before"
+        raise Refuse(
+            "unsupported",
+            what=f"{prepared.form.words} in a prepared text",
+            reason=reason,
+            alternative="Run it by itself.",
+        )
     found = plan_confined(prepared)
     locks = prepared.effects is not None and prepared.effects.locks
     if found is not None and locks and not found.at_lock_host(names.topology):
@@ -238,9 +246,6 @@ def admin(statement: Statement) -> Plan | None:
         return _elsewhere(statement) or Text(statement).plan(Place(), About(databases=reached(source)))
     if form.defines and form.objects is Objects.DATABASE:
         return _database(statement, About())
-    if form.words == "GET DIAGNOSTICS":
-        reason = "they are of the connection that ran the statement before"
-        return not_yet("GET DIAGNOSTICS", reason, "Use SHOW WARNINGS.")
     if form.kind in _NOT_FOR_SHARDS:
         found = _elsewhere(statement) or plan_nowhere(statement, About())
         return found or not_yet(form.words, *_why(statement.names, form))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -24,7 +25,7 @@ from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Diagnostics
 from proxy.wire.charsets import values_codec
 from proxy.wire.constants import Status
-from proxy.wire.packets import frame
+from proxy.wire.packets import Err, frame
 from rewriter.plans import Values
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.found_rows import PRIMED
@@ -63,7 +64,8 @@ async def drain_diagnostics(
     while it is still ours. A connection that does not answer is closed.
     """
     scanned = conn.scanner
-    failed, warnings, ok, rows = scanned.err is not None, scanned.warnings, scanned.ok, scanned.rows
+    error, warnings, ok, rows = scanned.err, scanned.warnings, scanned.ok, scanned.rows
+    failed = error is not None
     found = Diagnostics()
     try:
         async with asyncio.timeout(5):
@@ -97,11 +99,21 @@ async def drain_diagnostics(
                 await client.services.serving.tables_changed()
     except (ProxyError, TimeoutError):
         conn.close()
-    except Exception as error:  # the client gets its reply all the same, and nobody else this connection
-        log.error("what a statement left behind cannot be read", host=conn.host, exc_info=error)
+    except Exception as bug:  # the client gets its reply all the same, and nobody else this connection
+        log.error("what a statement left behind cannot be read", host=conn.host, exc_info=bug)
         conn.close()
     found[:] = logical_rows(client, found)
+    if error is not None:
+        say_state(found, error)
     return found
+
+
+def say_state(found: list[Diagnostic], error: Err | ProxyError) -> None:
+    """Put the SQLSTATE of the `error` with which a statement ended into the last row that shows it."""
+    for at in range(len(found) - 1, -1, -1):
+        if found[at].level == "Error" and found[at].code == error.code:
+            found[at] = replace(found[at], sqlstate=error.sqlstate)
+            return
 
 
 async def fetch_warnings(conn: BackendConnection, total: int = 0) -> Diagnostics:

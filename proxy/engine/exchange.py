@@ -264,7 +264,7 @@ class Exchange(ABC):
             error = logical_error(self, error)
         message = error.text(self.session.results_codec) if isinstance(error, Err) else str(error)
         self.services.backends.loads.failed(error.code)
-        self.session.note_error(error.code, message)
+        self.session.note_error(error.code, message, error.sqlstate)
         if isinstance(error, ProxyError) and "outcome" in error.details:
             outcome, user = error.details["outcome"], self.session.user.name
             log.warning(

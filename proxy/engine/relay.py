@@ -406,7 +406,7 @@ class Relay:
         lease.give_back(client, conn, failed=failed or broken is not None)
         if broken is not None:
             self.broken = None
-            client.session.note_error(broken.code, str(broken))
+            client.session.note_error(broken.code, str(broken), broken.sqlstate)
             client.session.transaction.refuse("transaction_lost", str(broken.details["reason"]))
         client.finish("error" if failed or broken is not None else "ok")
 
@@ -486,7 +486,8 @@ class Relay:
                 self.send(conn)
                 return
             self.loads.failed(scanned.err.code)
-            session.note_error(scanned.err.code, scanned.err.text(session.results_codec))
+            error = scanned.err
+            session.note_error(error.code, error.text(session.results_codec), error.sqlstate)
             if scanned.err.code in NOTED:
                 note_error(client, conn.host, scanned.err)
             if not self.plain or needs_draining(session):
@@ -549,7 +550,7 @@ class Relay:
         held = client.session.transaction.held.get(conn.host) is conn
         found = await drain_diagnostics(client, conn, effects, literals)
         self.draining = self.task = None
-        if found or not (failed or found.keeps or self._keeps_warnings(effects)):
+        if found or found.total or not (failed or found.keeps or self._keeps_warnings(effects)):
             composed = None if self.plain else self.id_offset
             shown = found if composed is None else composed_rows(found, composed)
             shown += noted

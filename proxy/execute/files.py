@@ -102,7 +102,8 @@ class FileRequest(Request):
         if conn.scanner.err is not None:
             self.outcome = "error"
             session = self.client.session
-            session.note_error(conn.scanner.err.code, conn.scanner.err.text(session.results_codec))
+            error = conn.scanner.err
+            session.note_error(error.code, error.text(session.results_codec), error.sqlstate)
         conn.close()
         lease.lost(self.client, conn, None)
         self._filled(False)

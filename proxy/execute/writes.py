@@ -19,7 +19,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
 from proxy.engine import lease
 from proxy.engine.column_metadata import place_of
-from proxy.engine.diagnostics import drain_diagnostics, opens
+from proxy.engine.diagnostics import drain_diagnostics, opens, say_state
 from proxy.engine.naming import logical, logical_rows
 from proxy.engine.outside_transaction import write_result
 from proxy.engine.session_sync import effects_packets, sync_packets
@@ -258,6 +258,7 @@ def _report(client: Exchange, parts: list[Part], failed: list[Part], *, undone: 
         client.fail(lease.refused_by_master(client, worst.statement.host, first))
         if len(worst.diagnostics) > 1:
             found = [_of_row(worst.inserted, one)[1] for one in worst.diagnostics]
+            say_state(found, first)
             client.session.apply(Outcome(diagnostics=logical_rows(client, found)))
         return
     text = logical(client, first.text()) if isinstance(first, Err) else first.text

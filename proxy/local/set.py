@@ -457,14 +457,20 @@ def _check(session: Session, assignment: Assignment, values: Values) -> None:
         raise ProxyError("global_variable")
     if scope in FOR_ALL and name in OWN:
         raise ProxyError("session_variable", variable=name)
-    if scope is SetScope.USER and not session.names(name):  # names outside ASCII are such in UTF-8 only
+    if scope is SetScope.USER:
+        check_name(session, name)
+    if scope is SetScope.SESSION or scope in FOR_ALL:
+        check_setting(name, assignment.value.render(values) if assignment.value is not None else None)
+
+
+def check_name(session: Session, name: str) -> None:
+    """Raise ProxyError for a user variable whose name is outside ASCII, but in UTF-8."""
+    if not session.names(name):
         raise ProxyError(
             "variable_name",
             name=name if name.isprintable() else ascii(name)[1:-1],
             charset=session.env.charset,
         )
-    if scope is SetScope.SESSION or scope in FOR_ALL:
-        check_setting(name, assignment.value.render(values) if assignment.value is not None else None)
 
 
 def _quoted(name: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 RESULT_SET: Final = -1
@@ -14,11 +14,12 @@ ROWS_SENT: Final = ("R", "S")
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One row of SHOW WARNINGS."""
+    """One row of SHOW WARNINGS. `sqlstate`: as the server's error said; "" where only the row is known."""
 
     level: str
     code: int
     message: str
+    sqlstate: str = field(default="", compare=False)
 
 
 class Diagnostics(list[Diagnostic]):

@@ -350,13 +350,23 @@ class Session:
         shown = sum(one.level == "Error" for one in self.diagnostics)
         return shown + getattr(self.diagnostics, "errors", 0)
 
-    def note_error(self, code: int, message: str) -> None:
+    def note_error(self, code: int, message: str, sqlstate: str = "") -> None:
         """An error: what SHOW WARNINGS shows next."""
-        self.diagnostics = [Diagnostic("Error", code, message)]
+        self.diagnostics = [Diagnostic("Error", code, message, sqlstate)]
         if self.settings.get("max_error_count") == b"0":
             self.diagnostics = left = Diagnostics()
             left.total = left.errors = 1
         self.row_count = -1
+
+    def note_condition(self, condition: Diagnostic) -> None:
+        """An error condition of a statement that succeeds: it is shown behind those that are there."""
+        noted = Diagnostics(self.diagnostics)
+        noted.total, noted.errors = self.warning_count + 1, self.error_count + 1
+        most = self.settings.get("max_error_count")
+        if most is None or not most.isdigit() or len(noted) < int(most):
+            noted.append(condition)
+        noted.errors -= sum(one.level == "Error" for one in noted)
+        self.diagnostics = noted
 
 
 @lru_cache(maxsize=1024)

@@ -31,8 +31,10 @@ from rewriter.sql.privileges.beyond import EVERY_DATABASE
 from rewriter.sql.privileges.variables import PRIVILEGED
 from rewriter.sql.statements.facts import may_touch_tables
 from rewriter.sql.statements.inner import behind_set_statement
-from rewriter.sql.statements.table import form_of
+from rewriter.sql.statements.table import UNKNOWN, form_of
 from rewriter.text.edits import Edits
+from rewriter.text.facts import Span
+from rewriter.text.literals import NotPlain, unquote
 from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable, quote_name
 from rewriter.text.written import encoded
 
@@ -207,14 +209,14 @@ def set_(statement: Statement) -> Plan | None:
     words = Words(source)
     if not words.take("SET"):
         return None
-    if source.is_word(1, "STATEMENT"):
+    if source.is_word(1, "STATEMENT") and not statement.names.env.flavour.set_var_hints:
         return _set_statement(statement)
     if source.is_word(1, "PASSWORD") and source.is_word(2, "FOR") and not source.is_word(3, "CURRENT_USER"):
         plan = _set_password(statement)
         if plan is not None:
             return plan
     if source.is_word(1, "PASSWORD", "ROLE", "RESOURCE") or words.take("DEFAULT", "ROLE"):
-        raise _unsupported(f"SET {source.tokens[1].text}")
+        raise _not_passed_on(f"SET {source.tokens[1].text}")
     texts = Texts(statement, variables=False)
     home = plan_confined(statement)
     if home is None:
@@ -261,17 +263,66 @@ def _set_statement(statement: Statement) -> Plan:
     """MariaDB's SET STATEMENT … FOR statement, where the statement itself is passed on."""
     source = statement.source
     at = behind_set_statement(source)
-    if not form_of(source, at).behind_set_statement:
-        raise _unsupported(f"SET STATEMENT … FOR {source.at(at).text}".rstrip(), "Use SET SESSION.")
+    form = form_of(source, at)
+    if not form.behind_set_statement:
+        raise Refuse(
+            "unsupported",
+            what=f"SET STATEMENT … FOR {form.words if form is not UNKNOWN else source.at(at).text}".rstrip(),
+            reason="only what a server runs by itself may stand behind FOR",
+            alternative="SET SESSION the variables before the statement, and set them back behind it.",
+        )
     for one in range(2, at - 1):
-        if source.is_name(one) and _OF_READING.match(source.at(one).name):
-            name = source.at(one).name
-            raise _unsupported(f"SET STATEMENT {name}", f"SET SESSION {name} before the statement.")
+        if not (source.is_name(one) and _OF_READING.match(source.at(one).name)):
+            continue
+        name = source.at(one).name
+        if name.lower() == "sql_mode" and _reads_alike(statement, one + 1):
+            continue
+        raise Refuse(
+            "unsupported",
+            what=f"SET STATEMENT {name}",
+            reason="it could change how the statement behind it is read",
+            alternative=f"SET SESSION {name} before the statement, and set it back behind it.",
+        )
     plan = plan_confined(statement)
     if plan is None:
         raise _unsupported("SET STATEMENT")
     return plan
 
+
+def _reads_alike(statement: Statement, at: int) -> bool:
+    """Whether the text `= 'modes'` at a token gives an sql_mode under which statements are read as under the
+    session's: both have none of the modes that matter.
+    """
+    source, env = statement.source, statement.names.env
+    value = source.at(at + 1)
+    if not source.is_op(at, "=") or value.kind != STRING or value.literal < 0:
+        return False
+    if not (source.is_op(at + 2, ",") or source.is_word(at + 2, "FOR")):
+        return False
+    if env.ansi_quotes or env.no_backslash_escapes or env.pipes_as_concat:
+        return False
+    if env.high_not_precedence or env.ignore_space:
+        return False
+    try:
+        modes = unquote(source.literals[value.literal], True).decode("ascii").upper().split(",")
+    except (NotPlain, UnicodeDecodeError):
+        return False
+    statement.guard(Span(at + 1, at + 2))
+    return _NOT_OF_READING.issuperset(modes)
+
+
+_NOT_OF_READING: Final = frozenset(
+    {
+        "",
+        "ALLOW_INVALID_DATES",
+        "ERROR_FOR_DIVISION_BY_ZERO",
+        "NO_AUTO_VALUE_ON_ZERO",
+        "NO_ENGINE_SUBSTITUTION",
+    }
+    | {"NO_UNSIGNED_SUBTRACTION", "NO_ZERO_DATE", "NO_ZERO_IN_DATE", "ONLY_FULL_GROUP_BY", "REAL_AS_FLOAT"}
+    | {"PAD_CHAR_TO_FULL_LENGTH", "STRICT_ALL_TABLES", "STRICT_TRANS_TABLES", "TRADITIONAL"}
+)
+"""Modes of sql_mode that do not change how a text is read."""
 
 #: Variables that change how a text is read, or how its bytes are.
 _OF_READING: Final = re.compile(
@@ -280,7 +331,13 @@ _OF_READING: Final = re.compile(
 
 
 def _unsupported(what: str, alternative: str = "") -> Refuse:
+    """The refusal of a statement that only shards would have to run."""
     return Unsupported(what=what, reason="the proxy does not pass it on", alternative=alternative)
+
+
+def _not_passed_on(what: str, alternative: str = "") -> Refuse:
+    """The refusal of a statement that the proxy passes on to no server."""
+    return Refuse("unsupported", what=what, reason="the proxy does not pass it on", alternative=alternative)
 
 
 def _transaction(words: Words) -> list[Assignment]:

@@ -384,6 +384,20 @@ class ShowErrors(ShowDiagnostics):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class GetDiagnostics(Builtin):
+    """GET DIAGNOSTICS. `items`: user variables without @, each with the name of what it gets. `condition`:
+    the number of the condition that is asked for; None: the statement as a whole is.
+    """
+
+    title: ClassVar[str] = "get diagnostics"
+    after_loss: ClassVar[AfterLoss] = AfterLoss.RUNS
+    shows_diagnostics: ClassVar[bool] = True
+    access: Access = Access.READ
+    items: tuple[tuple[str, str], ...]
+    condition: Template | None = None
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ShowProcessList(Show):
     """SHOW [FULL] PROCESSLIST."""
 

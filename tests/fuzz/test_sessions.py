@@ -15,7 +15,7 @@ from tests.support.servers import LocalServer
 
 SEED = 8
 STATEMENTS = 300
-WITHOUT = ("get_diagnostics",)
+WITHOUT = ()
 
 
 def test_answers_and_state_are_those_of_one_server(demo: Demo, plain: LocalServer, flavour: str) -> None:
