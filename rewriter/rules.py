@@ -241,12 +241,17 @@ def admin(statement: Statement) -> Plan | None:
     if form.words == "GET DIAGNOSTICS":
         reason = "they are of the connection that ran the statement before"
         return not_yet("GET DIAGNOSTICS", reason, "Use SHOW WARNINGS.")
+    if form.kind is Kind.COMPOUND:
+        reason = "one server runs all of its statements, and none has all shards"
+        advice = "USE a database that is not sharded first, or send its statements one by one."
+        return replace(not_yet(_BLOCK, reason, advice), probe=True)
     if form.kind in _NOT_FOR_SHARDS:
         found = _elsewhere(statement) or plan_nowhere(statement, About())
         return found or not_yet(form.words, *_why(statement.names, form))
     return None
 
 
+_BLOCK: Final = "a block of statements outside of a routine"
 _NOT_FOR_SHARDS: Final = frozenset(
     {Kind.DEFINITION, Kind.MAINTENANCE, Kind.ACCOUNT, Kind.SERVER, Kind.LOCK, Kind.LOAD, Kind.CALL}
     | {Kind.HANDLER, Kind.PREPARED, Kind.XA, Kind.EXPLAIN, Kind.DIAGNOSTICS}

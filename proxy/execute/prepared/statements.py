@@ -290,7 +290,7 @@ class StatementRequest(Request):
         client, err, known = self.client, conn.scanner.err, conn.statements
         assert known is not None
         if err is not None:
-            if err.code == _NO_DATABASE and self.relay.database is not None and not self.again:
+            if err.code == _NO_DATABASE and not err.own and self.relay.database is not None and not self.again:
                 self.again = 2
                 conn.database = None  # somebody has dropped it
                 self.relay.send(conn)
