@@ -317,6 +317,7 @@ def check_begins(sent: Sent) -> Verdict:
 
 # -- the lists
 
+
 def check_table_locks(asked: Planned) -> Verdict:
     """While LOCK TABLES holds, a statement may name no other tables; it locks no sharded ones."""
     transaction, tables = asked.session.transaction, asked.plan.sharded_tables

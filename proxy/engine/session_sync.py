@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.session.transaction import LOCKED, XA, modes_of

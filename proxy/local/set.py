@@ -436,7 +436,7 @@ def _statement(
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope is SetScope.CHARSET:
             parts.append(b"CHARACTER SET " + value)
-            if not _in_current(client, plan):  # not the collation of what is the connection's current database by chance
+            if not _in_current(client, plan):  # not the collation of the connection's database
                 parts.append(b"SESSION `collation_connection` = @@collation_server")
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope is SetScope.USER:

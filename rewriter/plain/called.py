@@ -1,9 +1,9 @@
 """The places of the functions that a statement calls, besides the servers' own.
 
-A stored function is in the database before its name, or in the session's current one, as a table is. A session
-has no current database on a server while it has none at all, or a sharded one: then the statement runs in
-`NOWHERE`, so that its names do not mean what the connection's last session had. Loadable functions, which are
-in no database, are found there, too.
+A stored function is in the database before its name, or in the session's current one, as a table is. A
+sharded database has none. While the session is in one, or in no database, its statement runs in `NOWHERE`:
+else a name alone would mean a function of whichever session had the connection before. Loadable functions,
+which are in no database, are found there, too.
 """
 
 from __future__ import annotations

@@ -54,7 +54,6 @@ class Place(NamedTuple):
     keyspaces: tuple[str, ...] = ()
     locations: tuple[tuple[str, int | None], ...] = ()
 
-
     def joined(self, calls: Called) -> Place:
         """The place that has these functions, too."""
         if not (self.locations or calls.locations):

@@ -7,14 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pymysql
 import pytest
 
-from tests.integration.binary import Binary
-from tests.integration.fixtures import Connect, MakeOwn
+from tests.integration.answers import answer
+from tests.integration.binary import Answer, Binary
+from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
 from tests.integration.raw import IN_TRANS, Raw
 from tests.support.demo import Demo
-from tests.support.servers import Connection, PlainServer
+from tests.support.servers import Connection, LocalServer
 
 CALLS = [
     "SELECT calm(1)",
@@ -49,44 +49,31 @@ MADE = (
 )
 
 
-def answer(connection: Connection, sql: str) -> Any:
-    """The rows, or the error's number and text."""
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(sql)
-            return cursor.fetchall()
-    except pymysql.err.MySQLError as error:
-        return error.args
-
-
 def shown(connection: Connection) -> list[Any]:
     """The errors of SHOW WARNINGS, each once."""
     rows = [row[1:] for row in answer(connection, "SHOW WARNINGS") if row[0] == "Error"]
     return list(dict.fromkeys(rows))
 
 
-def drop(connection: Connection, database: str) -> None:
+def drop(connection: Connection) -> None:
     with connection.cursor() as cursor:
         for name in ("calm", "locking", "keeping"):
-            cursor.execute(f"DROP FUNCTION IF EXISTS {database}.{name}")
-        cursor.execute(f"DROP PROCEDURE IF EXISTS {database}.soothe")
+            cursor.execute(f"DROP FUNCTION IF EXISTS legacy.{name}")
+        cursor.execute("DROP PROCEDURE IF EXISTS legacy.soothe")
 
 
 @pytest.fixture
-def functions(demo: Demo, plain: PlainServer) -> Iterator[Connection]:
+def functions(demo: Demo, plain: LocalServer) -> Iterator[Connection]:
     """A connection to a plain server; there, and in `legacy`, are the functions."""
     with demo.direct() as direct, plain.connect() as server:
         try:
-            answer(server, "CREATE DATABASE legacy")
-            answer(server, "CREATE DATABASE demo")
             for connection in (direct, server):
                 for sql in MADE:
                     assert answer(connection, sql) == ()
             yield server
         finally:
-            drop(direct, "legacy")
-            for database in ("legacy", "demo"):
-                answer(server, f"DROP DATABASE IF EXISTS {database}")
+            drop(direct)
+            drop(server)
 
 
 @pytest.mark.parametrize("database", [None, "demo"])
@@ -119,16 +106,15 @@ def test_a_function_without_its_database_is_the_current_database_s(
 
 
 def test_a_prepared_call_is_not_found_in_another_session_s_database(
-    functions: Connection, connect: Connect, demo: Demo
+    functions: Connection, connect: Connect, raw: MakeRaw
 ) -> None:
     functions.select_db("demo")
     code, text = answer(functions, "SELECT calm(1)")
     other = connect(database="legacy")
     assert answer(other, "SELECT calm(1)") == ((2,),)
-    with Binary(demo.host, demo.port) as client:
-        client.login(database="demo")
-        refused = client.prepare("SELECT calm(?)")
-        assert (refused.code, refused.message) == (code, text)
+    refused = Binary(raw(database="demo")).prepare("SELECT calm(?)")
+    assert isinstance(refused, Answer)
+    assert (refused.code, refused.message) == (code, text)
 
 
 def test_a_function_of_a_native_name_is_named_with_the_client_s_database(
@@ -160,20 +146,24 @@ def test_a_user_of_the_sharded_database_calls_no_function_of_another_one(
         assert answer(client, "SELECT legacy.calm(1)")[0] == 1044
 
 
-def email_on(connection: Connection, address: str) -> str:
-    """An email whose row is on a host."""
-    for (email,) in answer(connection, "SELECT email FROM email_to_user LIMIT 100"):
-        route = answer(connection, f"EXPLAIN ROUTE SELECT * FROM email_to_user WHERE email = '{email}'")
-        if address in str(route):
-            return str(email)
-    raise AssertionError(address)
+def email_on(demo: Demo, index: int) -> str:
+    """An email whose row is on a host of the demo."""
+    with demo.direct(index) as direct:
+        tables = answer(
+            direct, "SELECT table_schema FROM information_schema.tables WHERE table_name = 'email_to_user'"
+        )
+        for (database,) in tables:
+            found = answer(direct, f"SELECT email FROM {database}.email_to_user LIMIT 1")
+            if found and database != "demo":
+                return str(found[0][0])
+    raise AssertionError(index)
 
 
 @pytest.mark.parametrize("begin", ["SET autocommit = 0", "BEGIN"])
 def test_a_function_runs_on_its_database_s_host_in_a_transaction_on_another_one(
     functions: Connection, connect: Connect, demo: Demo, begin: str
 ) -> None:
-    email = email_on(connect(database="demo"), demo.hosts[1].address)
+    email = email_on(demo, 1)
     client = connect(database="demo")
     answer(client, begin)
     assert len(answer(client, f"SELECT * FROM email_to_user WHERE email = '{email}' FOR UPDATE")) == 1
@@ -187,9 +177,9 @@ def test_a_function_runs_on_its_database_s_host_in_a_transaction_on_another_one(
 
 
 def test_statements_without_tables_say_that_a_transaction_is_open_on_another_host(
-    functions: Connection, connect: Connect, demo: Demo, raw: Any
+    functions: Connection, connect: Connect, demo: Demo, raw: MakeRaw
 ) -> None:
-    emails = [email_on(connect(database="demo"), host.address) for host in demo.hosts]
+    emails = [email_on(demo, 0), email_on(demo, 1)]
     for email in emails:
         for sql in (
             "DO GET_LOCK('fd', 0)",
@@ -205,7 +195,9 @@ def test_statements_without_tables_say_that_a_transaction_is_open_on_another_hos
         ):
             client: Raw = raw()
             client.ask("SET autocommit = 0")
-            assert client.ask(f"UPDATE email_to_user SET user_id = user_id + 1 WHERE email = '{email}'").status
+            assert client.ask(
+                f"UPDATE email_to_user SET user_id = user_id + 1 WHERE email = '{email}'"
+            ).status
             assert client.ask(sql).status & IN_TRANS, sql
             assert not client.ask("ROLLBACK").status & IN_TRANS
             assert client.ask(f"SELECT COUNT(*) FROM email_to_user WHERE email = '{email}'").value == b"1"
