@@ -71,6 +71,9 @@ class Flavour:
     unknown_stars_are_qualified: bool
     """The error of `t.*` for an unknown `t` names the current database."""
 
+    functions_need_database: bool
+    """Without a current database, a stored function's name alone is an error of its own (1046)."""
+
     # -- what is allowed
     groups_are_checked: bool
     """Which columns follow from GROUP BY is judged by the columns' keys, under ONLY_FULL_GROUP_BY."""
@@ -217,6 +220,7 @@ MARIADB: Final = Flavour(
     constants_need_collation=False,
     widens_numbers=True,
     unknown_stars_are_qualified=True,
+    functions_need_database=False,
     groups_are_checked=False,
     folds_constants=False,
     orders_by_hidden=True,
@@ -299,6 +303,7 @@ MYSQL: Final = Flavour(
     constants_need_collation=True,
     widens_numbers=False,
     unknown_stars_are_qualified=False,
+    functions_need_database=True,
     groups_are_checked=True,
     folds_constants=True,
     orders_by_hidden=False,

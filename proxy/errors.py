@@ -258,6 +258,10 @@ _KINDS = (
     ErrorKind("ambiguous_on_duplicate", 1052, "23000", "Column '{column}' in {clause} is ambiguous"),
     ErrorKind("wrong_value_count", 1136, "21S01", "Column count doesn't match value count at row {row}"),
     ErrorKind("unknown_function", 1305, "42000", "FUNCTION {function} does not exist"),
+    ErrorKind(
+        "native_function_name", 1630, "42000",
+        "FUNCTION {function} does not exist. Check the 'Function Name Parsing and Resolution' section in the Reference Manual",
+    ),
     ErrorKind("wrong_parameter_count", 1582, "42000", "Incorrect parameter count in the call to native function '{function}'"),
     ErrorKind("unknown_shard", 1105, "HY000", "Keyspace '{keyspace}' has no shard {shard}.", "SHOW SHARDS lists those there are."),
     ErrorKind(
@@ -397,6 +401,7 @@ _KINDS = (
     ErrorKind("invalid_key", 1366, "HY000", "Incorrect string value for the key of '{table}': its bytes are no text in the column's character set.", "The row's shard is that of the key as it is sent, so none is mended; send it as it is to be stored."),
     ErrorKind("invalid_id", 1264, "22003", "ID {id} cannot be a row of '{table}': {reason}.", "Leave out the id, or give one of this table."),
     ErrorKind("no_open_shard", 1105, "HY000", "No shard of keyspace '{keyspace}' is open for new objects.", "Open a range in the topology."),
+    ErrorKind("table_not_locked", 1100, "HY000", "Table '{table}' was not locked with LOCK TABLES", "UNLOCK TABLES first: LOCK TABLES locks no sharded tables."),
     ErrorKind("tables_not_locked", 1105, "HY000", "LOCK TABLES locks nothing on {tables}: their rows are on many servers.", "Use START TRANSACTION and SELECT … FOR UPDATE."),
     ErrorKind("shard_offline", 1105, "HY000", "Shard {shard} of keyspace '{keyspace}' is {state}.", "Try again when the topology serves it."),
     ErrorKind(

@@ -104,7 +104,9 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
         plan, literals = found
     client.plan = plan
     client.kind = plan.kind
-    if plan.access > session.user.role or session.user.databases is not None or session.transaction.lost:
+    transaction = session.transaction
+    restricted = session.user.databases is not None or transaction.lost or transaction.pins
+    if restricted or plan.access > session.user.role:
         admit_plan(session, plan, sql)
     if plan.implicit_commit and commits_first(client, plan):
         commit_then(client, lambda: run_plan(client, plan, literals), judged=False)
@@ -214,7 +216,7 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
     if session.transaction.explicit and host not in held and not (effects is not None and effects.pins):
         # the host does not take part in the transaction yet, and a statement without tables is no reason to
         # open it there
-        TaskWork(client).start(run_outside_transaction(client, host, sql, effects, literals))
+        TaskWork(client).start(run_outside_transaction(client, host, sql, plan.database, effects, literals))
         return
     client.relay.run(host, sql, plan.database, effects=effects, literals=literals, nature=plan.facts)
 

@@ -173,6 +173,14 @@ class Plan:
         return self if self.on_one_host else None
 
     @property
+    def unplaced_calls(self) -> tuple[str, ...]:
+        """The functions, as written, that it calls without a database and that no database of the
+        session's can have. It runs in a database without functions then.
+        """
+        place = self.runs_at
+        return () if place is None or place is self else place.unplaced_calls
+
+    @property
     def scatter_refusal(self) -> Reject | None:
         """The refusal to run it on several shards by one statement a host; None: it may run so, or never
         does.

@@ -246,12 +246,17 @@ def admin(statement: Statement) -> Plan | None:
         return _elsewhere(statement) or Text(statement).plan(Place(), About(databases=reached(source)))
     if form.defines and form.objects is Objects.DATABASE:
         return _database(statement, About())
+    if form.kind is Kind.COMPOUND:
+        reason = "one server runs all of its statements, and none has all shards"
+        advice = "USE a database that is not sharded first, or send its statements one by one."
+        return replace(not_yet(_BLOCK, reason, advice), probe=True)
     if form.kind in _NOT_FOR_SHARDS:
         found = _elsewhere(statement) or plan_nowhere(statement, About())
         return found or not_yet(form.words, *_why(statement.names, form))
     return None
 
 
+_BLOCK: Final = "a block of statements outside of a routine"
 _NOT_FOR_SHARDS: Final = frozenset(
     {Kind.DEFINITION, Kind.MAINTENANCE, Kind.ACCOUNT, Kind.SERVER, Kind.LOCK, Kind.LOAD, Kind.CALL}
     | {Kind.HANDLER, Kind.PREPARED, Kind.XA, Kind.EXPLAIN, Kind.DIAGNOSTICS}

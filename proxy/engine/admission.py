@@ -317,8 +317,17 @@ def check_begins(sent: Sent) -> Verdict:
 
 # -- the lists
 
+
+def check_table_locks(asked: Planned) -> Verdict:
+    """While LOCK TABLES holds, a statement may name no other tables; it locks no sharded ones."""
+    transaction, tables = asked.session.transaction, asked.plan.sharded_tables
+    if not tables or not transaction.locks_tables:
+        return PROCEED
+    return Refuse(ProxyError("table_not_locked", table=tables[0].rpartition(".")[2]))
+
+
 RIGHTS: Final = (check_reserved, check_role, check_databases, check_unseen)
-PLANNED: Final = (*RIGHTS, check_lost)
+PLANNED: Final = (*RIGHTS, check_lost, check_table_locks)
 PLACED: Final = (check_scatter, check_states, check_single, check_distributed)
 SENT: Final = (check_results, check_begins)
 
@@ -350,6 +359,13 @@ def admit_plan(
 ) -> None:
     """PLANNED, or RIGHTS. Raises ProxyError."""
     _act(decide(checks, Planned(session, plan, sql)), session)
+
+
+def admit_pinned(client: Exchange) -> None:
+    """PLANNED for what the locks of the session's own connections say of a point query. Raises ProxyError."""
+    session, plan = client.session, client.plan
+    if session.transaction.pins and plan is not None:
+        _act(decide((check_table_locks,), Planned(session, plan, client.sql)), session)
 
 
 def admit_bound(client: Exchange, keyspace: str, bound: Bound, *, write: bool, joins: bool = True) -> None:

@@ -39,7 +39,7 @@ def logical_reply(client: Exchange, conn: BackendConnection, data: bytes) -> byt
     if shown is err:
         return data
     conn.scanner.err = shown
-    return data[:first] + err_packet(data[first + 3], err.code, err.sqlstate, shown.message)
+    return data[:first] + err_packet(data[first + 3], shown.code, shown.sqlstate, shown.message)
 
 
 def composed(conn: BackendConnection, data: bytes, id_offset: int) -> bytes:

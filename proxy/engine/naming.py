@@ -11,9 +11,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends import OWN_ACCOUNT
+from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic
 from proxy.wire.packets import Err
+from rewriter.plain.called import NOWHERE
 from rewriter.plans.gather import SCRATCH
+from rewriter.sql.statements.forms import Kind
+from rewriter.sql.statements.functions import is_native
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -31,6 +35,13 @@ _ID: Final = re.compile(r"(\()?((?:`[^`]+`\.){0,2})`local_id` \+ \d+(?(1)\))")
 _DENIED: Final = re.compile(r"(denied (?:to|for) user )'((?:[^']|'')*)'@'[^']*'")
 #: … to database 'db00017'.
 _TO_DATABASE: Final = re.compile(r"(?<= to database ')[\w$]+(?=')")
+#: FUNCTION information_schema.calm does not exist; … denied … to database 'information_schema'.
+_IN_NOWHERE: Final = re.compile(
+    rf"^FUNCTION {NOWHERE}\.(.+?) does not exist|denied .* to database '{NOWHERE}'$", re.DOTALL
+)
+_UNKNOWN_DATABASE: Final = re.compile(r"Unknown database '(.+)'$")
+_HIDING: Final = frozenset({Kind.PREPARED, Kind.COMPOUND})
+"""Statements with others in them that only a server reads."""
 _SCRATCH: Final = SCRATCH.strip(b"`").decode()
 
 
@@ -65,10 +76,49 @@ def _of_user(client: AtWork, text: str) -> str:
     return _DENIED.sub(shown, text)
 
 
+def _unplaced(client: AtWork, text: str) -> ProxyError | None:
+    """The error of a function that no database of the session's has. The server has looked for it in
+    `NOWHERE`; to accounts with few privileges it says nothing of functions, but denies that database.
+    """
+    calls = () if client.plan is None else client.plan.unplaced_calls
+    found = _IN_NOWHERE.search(text) if calls else None
+    if found is None:
+        return None
+    if found[1] is not None and found[1].lower() not in map(str.lower, calls):
+        return None
+    session = client.session
+    flavour = session.env.flavour
+    database = session.database if client.reading is None else client.reading[1].database
+    if database is None and flavour.functions_need_database:
+        return ProxyError("no_database")
+    name = found[1] or calls[0]
+    kind = "unknown_function"
+    if flavour.functions_need_database and is_native(name.upper(), flavour=flavour):
+        kind = "native_function_name"
+    return ProxyError(kind, function=name if database is None else f"{database}.{name}")
+
+
+def _of_sharded(client: AtWork, text: str) -> ProxyError | None:
+    """The error of a text that only a server has read, and that names a sharded database."""
+    found = _UNKNOWN_DATABASE.match(text)
+    if found is None or client.plan is None or client.plan.facts.form.kind not in _HIDING:
+        return None
+    logical = client.snapshot.schema.databases.get(found[1])
+    if logical is None or logical.keyspace is not None:
+        return None
+    reason = f"the server that runs it does not have the sharded database '{logical.name}'"
+    what, advice = client.plan.facts.form.words, "Send the statement in it by itself."
+    return ProxyError("not_supported_yet", what=what, reason=reason, alternative=advice)
+
+
 def logical_error(client: AtWork, error: Err) -> Err:
     """The same of an error."""
     codec = client.session.results_codec
     text = error.text(codec)
+    nowhere = _unplaced(client, text) or _of_sharded(client, text)
+    if nowhere is not None:
+        message, own = str(nowhere).encode(codec, "replace"), error.own or error.message
+        return replace(error, code=nowhere.code, sqlstate=nowhere.sqlstate, message=message, own=own)
     told = logical(client, text)
     if told == text:
         return error
@@ -77,4 +127,13 @@ def logical_error(client: AtWork, error: Err) -> Err:
 
 def logical_rows(client: AtWork, rows: Iterable[Diagnostic]) -> list[Diagnostic]:
     """The same of what SHOW WARNINGS shows."""
-    return [replace(one, message=logical(client, one.message)) for one in rows]
+    return [_logical_row(client, one) for one in rows]
+
+
+def _logical_row(client: AtWork, row: Diagnostic) -> Diagnostic:
+    nowhere = None
+    if row.level == "Error":
+        nowhere = _unplaced(client, row.message) or _of_sharded(client, row.message)
+    if nowhere is not None:
+        return replace(row, code=nowhere.code, message=str(nowhere))
+    return replace(row, message=logical(client, row.message))

@@ -31,14 +31,15 @@ async def run_outside_transaction(
     client: Exchange,
     host: str,
     sql: bytes,
+    database: str | None = None,
     effects: Effects | None = None,
     literals: Values = (),
 ) -> None:
-    """Run `sql` outside the open transaction, and answer with the session's own status flags. `effects` and
-    `literals`: as for `Relay.run`.
+    """Run `sql` outside the open transaction, and answer with the session's own status flags. `database`,
+    `effects` and `literals`: as for `Relay.run`.
     """
     session = client.session
-    async with borrowed(client, host) as conn:
+    async with borrowed(client, host, database) as conn:
         if effects is not None:
             assigning(session, conn, effects)
         reply = await Collector(client.named, own=False, client=client).run(conn, query_packet(sql))

@@ -17,6 +17,7 @@ from proxy.backends.connection import Answer, BackendConnection
 from proxy.backends.own import change_database
 from proxy.backends.waiting import Waiter
 from proxy.engine import lease
+from proxy.engine.admission import admit_pinned
 from proxy.engine.column_metadata import place_of
 from proxy.engine.composed import composed, composed_rows, logical_reply
 from proxy.engine.diagnostics import drain_diagnostics, needs_draining, opens
@@ -24,7 +25,7 @@ from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import ends_one_part, left_behind
 from proxy.engine.passthrough import Ask, Request, Send
 from proxy.engine.problems import NOTED
-from proxy.engine.session_sync import NOWHERE, asks_for_warnings, effects_packets, sync_packets
+from proxy.engine.session_sync import asks_for_warnings, effects_packets, sync_packets
 from proxy.engine.tracked import tracked_reply
 from proxy.engine.transcode import BinarySink, binary_reply
 from proxy.engine.untold import untold
@@ -35,6 +36,7 @@ from proxy.wire.column_metadata import Header, Placing
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, err_packet, query_packet
 from proxy.wire.replies import DONE
+from rewriter.plain.called import NOWHERE
 from rewriter.plans import Values
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.sql.statements.effects import Effects
@@ -151,11 +153,13 @@ class Relay:
         if session.tracks_replies or self.once is not None:
             self.run(host, sql, column_metadata=column_metadata, shards=() if load is None else (load,))
             return
+        transaction = session.transaction
+        if transaction.pins:
+            admit_pinned(client)
         client.work = self
         self.plain = True
         self.statement = statement
         self.column_metadata = column_metadata
-        transaction = session.transaction
         if not transaction.held:
             conn = lease.take(client, host)
             if (
@@ -216,18 +220,16 @@ class Relay:
         ):
             return
         client = self.client
+        if shards:
+            admit_pinned(client)
         client.work = self
         self.shard, self.shards = (shards[0], ()) if len(shards) == 1 else (None, shards)
         self.sql = sql
-        self.plain = False
-        self.statement = None
+        self.plain, self.statement = False, None
         self.database = NOWHERE if database is None and effects is not None and effects.routine else database
-        self.id_offset = id_offset
-        self.keeps_insert_id = keeps_insert_id
-        self.effects = effects
-        self.literals = literals
-        self.column_metadata = column_metadata
-        self.nature = nature
+        self.id_offset, self.keeps_insert_id = id_offset, keeps_insert_id
+        self.effects, self.literals = effects, literals
+        self.column_metadata, self.nature = column_metadata, nature
         self.request = self.once(sql) if request is None and self.once is not None else request
         held = client.session.transaction.held
         self._take(host, held.get(host) if held else None)
@@ -236,8 +238,7 @@ class Relay:
         """Send `request`, which asks for more of a result that `conn` still has."""
         client = self.client
         client.work = self
-        self.plain = True
-        self.fresh = False
+        self.plain, self.fresh = True, False
         self.database = self.column_metadata = self.shard = self.statement = None
         self.shards = ()
         self.conn = conn
@@ -316,7 +317,7 @@ class Relay:
         opens = self.plain or pending is None or self.nature.opens
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
             self._use_up()
-        packets, count = sync_packets(session, conn, opens=opens)
+        packets, count = sync_packets(session, conn, opens=opens, by_itself=self.plain or self.nature.opens)
         if self.effects is not None and not self.plain:
             more, number = effects_packets(session, conn, self.effects)
             packets, count = packets + more, count + number
@@ -435,8 +436,8 @@ class Relay:
         """Whether the error is that the connection has no current database any more: somebody has dropped it
         (and perhaps made another of that name). Nothing has run; it is chosen anew.
         """
-        err = conn.scanner.err
-        self.stale = err is not None and err.code == _NO_DATABASE and not conn.scanner.rows_begun
+        err = conn.scanner.err  # with other words than the server's `own` it is the proxy's
+        self.stale = err is not None and err.code == _NO_DATABASE and not (err.own or conn.scanner.rows_begun)
         return self.stale
 
     def _moves(self, conn: BackendConnection, error: Err) -> bool:

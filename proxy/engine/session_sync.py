@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
-from proxy.session.transaction import XA, modes_of
+from proxy.session.transaction import LOCKED, XA, modes_of
 from proxy.wire.packets import query_packet
-from rewriter.route.scope import INFORMATION_SCHEMA
+from rewriter.plans.characteristics import PLAIN
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.found_rows import PRIMED
 
@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.session.state import Session
 
-#: The database of a connection that runs code for a session in no database, or in a sharded one: not that of
-#: the session before. So USE within the code is seen.
-NOWHERE: Final = INFORMATION_SCHEMA
 #: So many rows FOUND_ROWS() tells of after `_PRIME`: most likely no statement finds just these.
 NEVER_FOUND = 729
 #: The text of the warning that a connection has before a statement which may keep it.
@@ -72,11 +69,18 @@ def assigning(session: Session, conn: BackendConnection, effects: Effects) -> No
 
 
 def sync_packets(
-    session: Session, conn: BackendConnection, settings: Settings | None = None, *, opens: bool = True
+    session: Session,
+    conn: BackendConnection,
+    settings: Settings | None = None,
+    *,
+    opens: bool = True,
+    by_itself: bool = True,
 ) -> tuple[bytes, int]:
     """The packets that bring `conn` into the session's state before its next statement, and how many they
     are. `settings`: others than the session's, for one statement. `opens`: the statement opens a transaction,
-    of its own at least, as any that touches a table.
+    of its own at least, as any that touches a table. `by_itself`: a server opens one for the statement where
+    autocommit is off; it does not for statements without tables, whose host would say that none is open while
+    one is on another host.
 
     From here on the connection is taken to be in that state: a sync statement that fails closes it.
     """
@@ -92,6 +96,10 @@ def sync_packets(
         opens = opens and session.settings is not settings
     else:
         opens = opens and not conn.in_transaction
+        kept = transaction.pins.get(conn.host, ())
+        if opens and not by_itself and transaction.elsewhere(conn.host) and not {LOCKED, XA} & {*kept}:
+            packets += query_packet(PLAIN.start)
+            count += 1
         if opens and session.distributes:
             transaction.begin_implicitly(modes_of(session.settings))
     if opens:

@@ -4,17 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from proxy.backends.collect import Collector
+from proxy.engine.lease import borrowed, give_back
+from proxy.engine.left_behind import pin
+from proxy.engine.task import TaskWork
 from proxy.engine.warned import notices
 from proxy.session.outcome import Outcome
+from proxy.session.transaction import LOCKED
 from rewriter.plans import Notice, Values
 from rewriter.plans.builtins import LockTables, SwitchKeys
+from rewriter.sql.statements.effects import Effects
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
 
 def lock_tables(client: Exchange, plan: LockTables, values: Values) -> None:
-    """OK with a warning: dumps lock what they read, and only single tables can be."""
+    """OK with a warning: dumps lock what they read, and only single tables can be. As on a server, the tables
+    that were locked before are locked no more.
+    """
+    if client.session.transaction.locks_tables:
+        TaskWork(client).start(_unlock(client, plan))
+    else:
+        _answer(client, plan)
+
+
+async def _unlock(client: Exchange, plan: LockTables) -> None:
+    transaction = client.session.transaction
+    for host in [host for host, kept in transaction.pins.items() if LOCKED in kept]:
+        async with borrowed(client, host) as conn:
+            await Collector().query(conn, b"UNLOCK TABLES")
+            pin(client.session, conn, Effects(unpins=(LOCKED,)), ())
+        give_back(client, conn)
+    _answer(client, plan)
+
+
+def _answer(client: Exchange, plan: LockTables) -> None:
     found = notices([Notice("tables_not_locked", {"tables": plan.tables})])
     client.session.apply(Outcome(diagnostics=found))
     client.reply_ok(warnings=1)

@@ -399,16 +399,24 @@ def _results(client: Exchange, plan: SetVariables, changed: Mapping[str, bytes])
 
 def _judge(client: Exchange, plan: SetVariables) -> tuple[str, str | None]:
     """The host that shall run the SET, and in which current database."""
-    topology = client.snapshot.topology
+    topology, database = client.snapshot.topology, None
     if plan.home is not None and is_one_host(plan.home):
         try:
-            return plan.home.host(topology), plan.home.database
+            host = plan.home.host(topology)
         except BindError as error:
             raise ProxyError(error.name, **error.arguments) from None
+        if not plan.home.at_any_host:
+            return host, plan.home.database
+        database = plan.home.database
     if plan.effects is not None and plan.effects.locks:
-        return lock_host(topology), None
+        return lock_host(topology), database
     held = next(iter(client.session.transaction.held), None)
-    return held or topology.default or topology.hosts[0], None
+    return held or topology.default or topology.hosts[0], database
+
+
+def _in_current(client: Exchange, plan: SetVariables) -> bool:
+    """Whether the SET runs in the session's current database."""
+    return plan.home is not None and _judge(client, plan)[1] == client.session.database
 
 
 def _statement(
@@ -435,7 +443,7 @@ def _statement(
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope is SetScope.CHARSET:
             parts.append(b"CHARACTER SET " + value)
-            if plan.home is None:  # not the collation of what is the connection's current database by chance
+            if not _in_current(client, plan):  # not the collation of the connection's database
                 parts.append(b"SESSION `collation_connection` = @@collation_server")
             names += [f"@@session.{one}" for one in _CHARACTER_SETS]
         elif assignment.scope is SetScope.USER:

@@ -39,7 +39,7 @@ from rewriter.text.tokens import NAME, STRING, WORD, Source, Unreadable, quote_n
 from rewriter.text.written import encoded
 
 from .nowhere import plan_nowhere
-from .unsharded import About, plan_confined
+from .unsharded import About, by_calls, plan_confined
 
 _NEXT: Final = frozenset({"transaction_isolation", "tx_isolation", "transaction_read_only", "tx_read_only"})
 _SCOPES: Final = {
@@ -237,6 +237,8 @@ def set_(statement: Statement) -> Plan | None:
         home = None  # named locks are on the host of statements without tables
     if home is None and reads_tables:
         raise _unsupported("a subquery in SET", "SELECT the value first.")
+    if home is None and effects is not None and effects.calls:
+        home = by_calls(statement)
     return SetVariables(
         access=Access.ADMIN if any(_for_admins(one, flavour) for one in assignments) else Access.NONE,
         databases=databases,

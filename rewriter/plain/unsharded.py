@@ -33,6 +33,8 @@ from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.parse import Parser
 from rewriter.text.tokens import Source, Unreadable
 
+from .called import NOWHERE, Called, called
+
 
 class _Common(TypedDict):
     session_slots: tuple[str, ...]
@@ -41,6 +43,7 @@ class _Common(TypedDict):
     template: Template
     unchanged: bool
     database: str | None
+    unplaced_calls: tuple[str, ...]
 
 
 class Place(NamedTuple):
@@ -50,6 +53,13 @@ class Place(NamedTuple):
 
     keyspaces: tuple[str, ...] = ()
     locations: tuple[tuple[str, int | None], ...] = ()
+
+    def joined(self, calls: Called) -> Place:
+        """The place that has these functions, too."""
+        if not (self.locations or calls.locations):
+            return self._replace(keyspaces=tuple(dict.fromkeys(self.keyspaces + calls.keyspaces)))
+        whole = [(keyspace, None) for keyspace in self.keyspaces + calls.keyspaces]
+        return Place((), tuple(dict.fromkeys((*self.locations, *calls.locations, *whole))))
 
 
 class About(NamedTuple):
@@ -102,13 +112,15 @@ class Text:
         # MariaDB says at once what a view's functions have changed
         if not (self.flavour.tells_changes_at_once or about.tables) and may_read_views(self.source):
             effects = (effects or Effects())._replace(reads=True)
+        unplaced = () if about.database is not None else called(self._statement).bare
         common = _Common(
             session_slots=tuple(self.slots.names),
             databases=about.databases,
             effects=effects,
             template=template,
             unchanged=unchanged,
-            database=about.database,
+            database=NOWHERE if unplaced else about.database,
+            unplaced_calls=unplaced,
         )
         if place.locations:
             return Physical(locations=place.locations, **common)
@@ -167,12 +179,15 @@ def plan_unsharded(
             if target.database.lower() != INFORMATION_SCHEMA or tells_of_others(ref.name)
         )
     )
+    calls = called(statement)
     if not forms or forms == {"system"}:
-        about = About(databases, system(targets))
-        return text.plan(_system_place(statement, databases), about)
+        about = About(databases, system(targets) or calls.current)
+        return text.plan(_system_place(statement, databases).joined(calls), about)
     current = name_targets(text, scope, deleted)
     if _unqualified(targets):
         current = statement.names.env.database
+    elif calls.bare:
+        current = calls.current
     about = About(databases, current)
     locations = [(one.keyspace, one.shard) for one in targets.values() if one.form == "physical"]
     placed = [one for one in targets.values() if one.form != "system" and not _everywhere(one)]
@@ -181,9 +196,15 @@ def plan_unsharded(
     placed = placed or [one for one in targets.values() if _everywhere(one)][:1]
     keyspaces = ["" if one.form == "default" else one.keyspace for one in placed]
     if locations:
-        return text.plan(Place(locations=tuple(dict.fromkeys(locations))), about)
+        return text.plan(Place(locations=tuple(dict.fromkeys(locations))).joined(calls), about)
     tables = all(one.table is not None for one in targets.values())
-    return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about._replace(tables=tables))
+    return text.plan(Place(tuple(dict.fromkeys(keyspaces))).joined(calls), about._replace(tables=tables))
+
+
+def by_calls(statement: Statement) -> Plan:
+    """The plan of a statement without tables, on the host that has the functions that it calls."""
+    calls = called(statement)
+    return Text(statement).plan(Place().joined(calls), About(database=calls.current))
 
 
 def name_targets(text: Text, scope: Scope, deleted: Iterable[tuple[TableRef, TableRef]]) -> str | None:

@@ -29,6 +29,7 @@ from rewriter.text.parse import Parser
 from rewriter.text.parse_write import WriteParser
 from rewriter.text.tokens import Unreadable
 
+from .called import NOWHERE, called
 from .unsharded import Text
 
 
@@ -180,6 +181,8 @@ def _plan(
     text.blocks(blocks, scope)
     targets = [one for one in scope.targets.values() if one.form not in ("inner", "system")]
     keyspaces = dict.fromkeys("" if one.form == "default" else one.keyspace for one in targets)
+    calls, current = called(statement), _current(statement, scope)
+    unplaced = () if current is not None else calls.unplaced
     return SystemViews(
         access=Access.WRITE if writes else Access.READ,
         session_slots=tuple(text.slots.names),
@@ -187,8 +190,9 @@ def _plan(
         effects=statement.effects,
         template=text.edits.template(),
         unchanged=False,
-        database=_current(statement, scope),
-        keyspaces=tuple(keyspaces) or ("",),
+        database=NOWHERE if unplaced else current or calls.current,
+        unplaced_calls=unplaced,
+        keyspaces=tuple(dict.fromkeys((*keyspaces, *calls.keyspaces))) or ("",),
         views=tuple(_view(ref, scope) for ref in refs),
         writes=writes,
     )

@@ -109,7 +109,9 @@ class OneHost(Plan):
 
     `template` renders the statement. `unchanged`: that gives the client's very bytes, so the executor may
     send those and save the rendering. `database` is the current database that the backend connection must
-    have; None when it does not matter. `column_metadata`: of a SELECT's columns, where the server knows their
+    have; None when it does not matter. `unplaced_calls`: the functions that are called without a database and
+    that no database of the session's can have: `database` is one without functions then.
+    `column_metadata`: of a SELECT's columns, where the server knows their
     database by another name. `at_any_host`: no table is concerned, so that any host may run it.
     """
 
@@ -125,6 +127,7 @@ class OneHost(Plan):
     template: Template
     unchanged: bool = True
     database: str | None = None
+    unplaced_calls: tuple[str, ...] = ()
     column_metadata: ColumnMetadata | None = None
 
     @property
@@ -270,7 +273,7 @@ class LoadLocal(Plan):
     statement: OneHost
 
     @property
-    def runs_at(self) -> Plan | None:
+    def runs_at(self) -> OneHost:
         return self.statement
 
     def at_lock_host(self, topology: Topology) -> bool:

@@ -179,7 +179,9 @@ def execute(client: Exchange, payload: bytes) -> None:
     client.reading = statement.sql, statement.env
     if session.counts is not None:
         session.counts[counters.EXECUTE] += 1
-    if plan.access > session.user.role or session.user.databases is not None or session.transaction.lost:
+    transaction = session.transaction
+    restricted = session.user.databases is not None or transaction.lost or transaction.pins
+    if restricted or plan.access > session.user.role:
         admit_plan(session, plan, statement.sql)
     if statement.cursor is not None:
         end_cursor(client, statement, keep=True)

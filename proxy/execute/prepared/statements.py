@@ -14,6 +14,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.reworded import AttributedConnection
 from proxy.backends.statements import Key, ServerStatements, close_packet
 from proxy.engine.column_metadata import place_of
+from proxy.engine.composed import logical_reply
 from proxy.engine.lease import give_back
 from proxy.engine.passthrough import Request
 from proxy.engine.session_sync import sync_packets
@@ -290,7 +291,7 @@ class StatementRequest(Request):
         client, err, known = self.client, conn.scanner.err, conn.statements
         assert known is not None
         if err is not None:
-            if err.code == _NO_DATABASE and self.relay.database is not None and not self.again:
+            if err.code == _NO_DATABASE and self.relay.database is not None and not (err.own or self.again):
                 self.again = 2
                 conn.database = None  # somebody has dropped it
                 self.relay.send(conn)
@@ -307,7 +308,9 @@ class StatementRequest(Request):
                 give_back(client, conn)
                 client.finish("ok")
                 return
-            client.transport.write(bytes(self.collected))
+            if client.plan is None:  # of COM_STMT_PREPARE
+                client.plan = self.statement.plan
+            client.transport.write(logical_reply(client, conn, bytes(self.collected)))
             self.relay.reply_done(conn)
             return
         data = bytes(self.collected)
