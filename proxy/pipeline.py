@@ -38,6 +38,7 @@ from proxy.execute.multi_statement import run_multi_statement
 from proxy.execute.read_first import read_first, spreads
 from proxy.execute.reorder import reorder
 from proxy.execute.sequences import make_ids
+from proxy.execute.set_statement import run_set_statement
 from proxy.execute.together import alone, write_together
 from proxy.execute.writes import run_writes
 from proxy.load import Load
@@ -63,6 +64,7 @@ from rewriter.plans import (
     ReadThenWrite,
     Reject,
     Reorder,
+    SetStatement,
     ShardSelect,
     ShardWrite,
     SystemViews,
@@ -521,6 +523,7 @@ _EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = by_varia
         LoadLocal: _load_local,
         Reject: reject,
         Opened: _opened,
+        SetStatement: run_set_statement,
         MultiStatement: _multi_statement,
     }
 )

@@ -26,6 +26,7 @@ from .plans import (
     ReadThenWrite,
     Reject,
     Reorder,
+    SetStatement,
     ShardSelect,
     ShardWrite,
     SystemViews,
@@ -253,6 +254,7 @@ _WITH_CACHES: Final[Mapping[type[Plan], Callable[[Statement, Any], Plan]]] = by_
         ReadThenWrite: _as_it_is,
         Reorder: _as_it_is,
         Opened: _as_it_is,
+        SetStatement: _as_it_is,
         MultiStatement: _as_it_is,
         Reject: _as_it_is,
     }

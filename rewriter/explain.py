@@ -30,6 +30,7 @@ from .plans import (
     Opened,
     ReadThenWrite,
     Reorder,
+    SetStatement,
 )
 from .plans.gather import Gather
 from .plans.inserting import Insert
@@ -92,6 +93,12 @@ def _explained(
     plan, literals = rewriter.plan(sql, env)
     if plan.sanitized is not None:
         return _explained(rewriter, plan.sanitized, env, topology, slot, cached)
+    inner = plan.inner_text(literals)
+    if inner is not None:
+        return [
+            ("plan", plan.in_words),
+            *_explained(rewriter, inner, env, topology, slot, rewriter.cached(inner, env)),
+        ]
     values = literals + tuple(slot(name) for name in plan.session_slots)
     run = plan  # in its place: its alternative, where one statement a host cannot run it
     bound: Bound | None = None
@@ -272,6 +279,7 @@ _STEPS: Final[Mapping[type[Plan], Callable[[Any, Values, Topology, _Read], _Rows
         Reorder: _reordered,
         Builtin: _databases,
         Opened: _databases,
+        SetStatement: _databases,
         MultiStatement: _databases,
         Reject: _refused,
     }

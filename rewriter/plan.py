@@ -244,6 +244,11 @@ class Plan:
         """Whether every binding runs on all shards; `Bound.scatter` tells of one binding."""
         return False
 
+    def inner_text(self, literals: Values) -> bytes | None:
+        """The statement within this one that is planned and executed by itself, where there is one."""
+        del literals
+        return None
+
     def takes_rows(self, folded: Folded) -> bool:
         """Whether the plan of a statement with one row of each kind does for any number of rows."""
         del folded

@@ -32,12 +32,22 @@ async def read_back(conn: BackendConnection, names: list[str]) -> dict[str, byte
     """
     if not names:
         return {}
-    asked = ", ".join(f"{name}, CAST(CONVERT({name} USING utf8mb4) AS BINARY)" for name in names)
-    sql = f"SELECT {asked} LIMIT 1"  # whatever the session's sql_select_limit is
-    reply = await Collector().query(conn, sql.encode("utf-8", "surrogateescape"))
+    reply = await Collector().query(conn, query_of(names))
     if reply.err is not None:
         conn.close()
         raise ProxyError("internal", reason=f"cannot read {', '.join(names)} back: {reply.err.text()}")
+    return values_in(reply, names)
+
+
+def query_of(names: list[str]) -> bytes:
+    """The SELECT that asks for the variables, for `values_in`."""
+    asked = ", ".join(f"{name}, CAST(CONVERT({name} USING utf8mb4) AS BINARY)" for name in names)
+    sql = f"SELECT {asked} LIMIT 1"  # whatever the session's sql_select_limit is
+    return sql.encode("utf-8", "surrogateescape")
+
+
+def values_in(reply: Collector, names: list[str]) -> dict[str, bytes]:
+    """The variables' values as SQL literals, from the reply to `query_of`."""
     row = reply.values()[0]
     types = [decode_column(payload).type for payload in reply.columns[::2]]
     return {

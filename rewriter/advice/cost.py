@@ -31,6 +31,7 @@ from rewriter.plans import (
     Opened,
     ReadThenWrite,
     Reorder,
+    SetStatement,
 )
 from rewriter.plans.gather import Gather
 from rewriter.plans.inserting import Insert
@@ -126,6 +127,9 @@ def cost_of(rewriter: Rewriter, sql: bytes, env: Env) -> Cost:
     plan, literals = rewriter.plan(sql, env)
     if plan.sanitized is not None:
         plan, literals = rewriter.plan(plan.sanitized, env)
+    inner = plan.inner_text(literals)
+    if inner is not None:
+        return cost_of(rewriter, inner, env)
     values = literals + tuple(slot(name) for name in plan.session_slots)
 
     def read(sql: bytes, groups: bool) -> Cost:
@@ -302,6 +306,7 @@ _COSTS: Final[Mapping[type[Plan], Callable[[_Costing, Any, Values], Cost]]] = by
         Reorder: _Costing.reorder,
         Builtin: _Costing.by_proxy,
         Opened: _Costing.refused,
+        SetStatement: _Costing.refused,
         MultiStatement: _Costing.refused,
         Reject: _Costing.refused,
     }

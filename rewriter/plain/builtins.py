@@ -7,6 +7,7 @@ from typing import Final
 
 from config.flavour import Flavour
 from rewriter.plan import Access, Plan
+from rewriter.plans import SetStatement
 from rewriter.plans.builtins import (
     FOR_ALL,
     Assignment,
@@ -30,8 +31,9 @@ from rewriter.splice import Template
 from rewriter.sql.privileges.beyond import EVERY_DATABASE
 from rewriter.sql.privileges.variables import PRIVILEGED
 from rewriter.sql.statements.facts import may_touch_tables
+from rewriter.sql.statements.forms import Kind
 from rewriter.sql.statements.inner import behind_set_statement
-from rewriter.sql.statements.table import UNKNOWN, form_of
+from rewriter.sql.statements.table import form_of
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Span
 from rewriter.text.literals import NotPlain, unquote
@@ -262,14 +264,22 @@ def _set_password(statement: Statement) -> Plan | None:
 
 
 def _set_statement(statement: Statement) -> Plan:
-    """MariaDB's SET STATEMENT … FOR statement, where the statement itself is passed on."""
+    """MariaDB's SET STATEMENT … FOR statement: one host gets it whole, or the inner statement is planned by
+    itself. Raises Unreadable and Refuse.
+    """
     source = statement.source
     at = behind_set_statement(source)
     form = form_of(source, at)
-    if not form.behind_set_statement:
+    if form.kind is Kind.UNKNOWN:
+        raise Unreadable("expected a statement")
+    reads = any(
+        source.is_name(place) and source.at(place).name.lower() == "sql_mode" for place in range(2, at - 1)
+    )
+    by_itself = form.kind in (Kind.SHOW, Kind.SET, Kind.USE) and not reads  # the proxy must see these
+    if not (form.behind_set_statement or by_itself):
         raise Refuse(
             "unsupported",
-            what=f"SET STATEMENT … FOR {form.words if form is not UNKNOWN else source.at(at).text}".rstrip(),
+            what=f"SET STATEMENT … FOR {form.words}",
             reason="only what a server runs by itself may stand behind FOR",
             alternative="SET SESSION the variables before the statement, and set them back behind it.",
         )
@@ -285,10 +295,35 @@ def _set_statement(statement: Statement) -> Plan:
             reason="it could change how the statement behind it is read",
             alternative=f"SET SESSION {name} before the statement, and set it back behind it.",
         )
-    plan = plan_confined(statement)
-    if plan is None:
-        raise _unsupported("SET STATEMENT")
-    return plan
+    return (None if by_itself else plan_confined(statement)) or _for_one_statement(statement, at)
+
+
+def _for_one_statement(statement: Statement, at: int) -> Plan:
+    """SET STATEMENT of a statement at `at` that several servers may run."""
+    source, flavour = statement.source, statement.names.env.flavour
+    if flavour.set_var_hints:
+        raise Unreadable("expected a variable")  # a server has its own words for it
+    variables = []
+    words = Words(source, 2)
+    while words.at < at:
+        name = words.name()
+        if not words.op("=", ":="):
+            raise Unreadable("expected a value")
+        if _OF_CONNECTIONS.match(name) or _OF_READING.match(name):
+            raise _unsupported(f"SET STATEMENT {name}", f"SET SESSION {name} before the statement.")
+        variables.append(name.lower())
+        while words.at < at - 1 and not source.is_op(words.at, ","):
+            computed = source.is_op(words.at, "(", ":=", "?") or source.is_word(words.at, "NEXT", "PREVIOUS")
+            if computed or words.at in source.marks:
+                raise _unsupported(f"an expression for {name}", "Give the variable a plain value.")
+            words.at += 1
+        words.at += 1  # the comma, or FOR
+    texts = Edits(source)
+    return SetStatement(
+        variables=tuple(variables),
+        assignments=texts.template(2, at - 1),
+        inner=texts.template(at),
+    )
 
 
 def _reads_alike(statement: Statement, at: int) -> bool:
@@ -329,6 +364,12 @@ _NOT_OF_READING: Final = frozenset(
 #: Variables that change how a text is read, or how its bytes are.
 _OF_READING: Final = re.compile(
     "sql_mode|character_set_|collation_|autocommit|completion_type", re.IGNORECASE
+)
+#: Variables that belong to one connection, or to the transaction on it, so that no other can be given them.
+_OF_CONNECTIONS: Final = re.compile(
+    "last_insert_id|identity|insert_id|rand_seed|session_track_|gtid_|pseudo_|tx_|transaction_"
+    "|binlog_|sql_log_bin|skip_replication|wsrep_",
+    re.IGNORECASE,
 )
 
 

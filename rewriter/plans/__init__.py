@@ -23,6 +23,7 @@ for the bytes each host gets: a `Bound`. Binding does no I/O and may raise `Bind
     Builtin       the proxy itself answers (BEGIN, SET, USE, SHOW SHARDS, EXPLAIN ROUTE …): builtins.py
     LoadLocal     LOAD DATA LOCAL INFILE: a passthrough whose host asks the client for a file
     Opened        a text that is executed as another one, which all read alike
+    SetStatement  SET STATEMENT … FOR a statement that is planned by itself
     MultiStatement  a text of more than one statement: cut it (split.py), and plan each when its turn comes
     Reject        not run: an error of the registry, with its arguments
 
@@ -90,6 +91,7 @@ __all__ = [
     "ReadThenWrite",
     "Reject",
     "Reorder",
+    "SetStatement",
     "Several",
     "ShardSelect",
     "ShardWrite",
@@ -305,6 +307,31 @@ class Opened(Plan):
     @property
     def sanitized(self) -> bytes | None:
         return self.text
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class SetStatement(Plan):
+    """MariaDB's SET STATEMENT `assignments` FOR `inner`: the inner statement is planned by itself, and the
+    `variables` are settings of the session while it runs.
+    """
+
+    kind: ClassVar[str] = "set statement"
+    title: ClassVar[str] = "another statement, under settings of its own"
+    binds: ClassVar[bool] = False
+    on_one_host: ClassVar[bool] = False
+    without_functions: ClassVar[bool] = False
+    executed_as: ClassVar[Execution] = Execution.WITH_VALUES
+    learns_columns: ClassVar[bool] = False
+    after_loss: ClassVar[AfterLoss] = AfterLoss.RUNS
+    filters_views: ClassVar[bool] = True
+    captures: ClassVar[ConnectionState] = ConnectionState.ALL  # the assignments leave nothing
+    access: Access = Access.NONE
+    variables: tuple[str, ...]
+    assignments: Template
+    inner: Template
+
+    def inner_text(self, literals: Values) -> bytes | None:
+        return self.inner.render(literals)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

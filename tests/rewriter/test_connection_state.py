@@ -27,8 +27,11 @@ def variants(of: type[Plan] = Plan) -> Iterator[type[Plan]]:
 
 
 def planned(sql: str, database: str = "demo", *, plans: Rewriter | None = None, mysql: bool = False) -> Plan:
+    """The plan of `sql`, or of the statement within it that is planned by itself."""
     env = Env(database=database, flavour=MYSQL if mysql else MARIADB)
-    return (plans or rewriter()).plan(expand(sql).encode(), env)[0]
+    plan, literals = (plans or rewriter()).plan(expand(sql).encode(), env)
+    inner = plan.inner_text(literals)
+    return plan if inner is None else planned(inner.decode(), database, plans=plans, mysql=mysql)
 
 
 def test_a_variant_that_says_nothing_captures_nothing() -> None:

@@ -18,7 +18,7 @@ from proxy.engine.transcode import Shown, exact_of, prepare_reply
 from proxy.errors import ProxyError
 from proxy.session.prepared import Statement
 from proxy.session.values import values_of
-from rewriter.plan import Plan, Reject
+from rewriter.plan import Plan, Reject, Values
 from rewriter.plans import (
     BindError,
     Builtin,
@@ -32,6 +32,7 @@ from rewriter.plans import (
     Opened,
     ReadThenWrite,
     Reorder,
+    SetStatement,
     Sharded,
     SystemViews,
 )
@@ -126,6 +127,39 @@ def _without_columns(client: Exchange, asked: StatementRequest, plan: Plan, plac
     client.finish("ok")
 
 
+def _of_inner(client: Exchange, asked: StatementRequest, plan: SetStatement, places: _Places) -> None:
+    """The columns of the statement behind SET STATEMENT … FOR, if one server knows them."""
+    statement = asked.statement
+    sql = plan.inner.render(statement.literals)
+    inner, literals = client.snapshot.rewriter.plan(sql, statement.env)
+    if inner.refusal is not None:
+        reject(client, inner.refusal, literals)
+        return
+    values = values_of(client.session, inner, literals)
+    prepared = inner.to_prepare(values, client.snapshot.topology)
+    host = inner.runs_at
+    if prepared is not None:
+        asked.learn(prepared.host, prepared.sql, None)
+    elif host is not None:
+        asked.learn(host_of(client, host), host.template.render(values), host.database)
+    else:
+        _OF_INNER[inner.__class__](client, statement, inner, values)
+
+
+def _no_columns(client: Exchange, statement: Statement, inner: Plan, values: Values) -> None:
+    client.transport.write(_reply(client, statement, (), []))
+    client.finish("ok")
+
+
+def _gathered_columns(client: Exchange, statement: Statement, inner: Gather, values: Values) -> None:
+    client.describe(inner, values, partial(_reply, client, statement))
+
+
+_OF_INNER: Mapping[type[Plan], Callable[[Exchange, Statement, Any, Values], None]] = by_variant(
+    {Gather: _gathered_columns, Plan: _no_columns}
+)
+
+
 def _builtin(client: Exchange, asked: StatementRequest, plan: Builtin, places: _Places) -> None:
     """A statement that shows something is run for its columns; whether another one can be prepared, a server
     knows.
@@ -201,6 +235,7 @@ _PREPARE: Mapping[type[Plan], Callable[[Exchange, StatementRequest, Any, Planned
         Reorder: partial(_as_text, _without_columns),
         Builtin: partial(_as_text, _builtin),
         Opened: partial(_as_text, _without_columns),
+        SetStatement: partial(_as_text, _of_inner),
         MultiStatement: _in_parts,
         Reject: _refused,
     }
