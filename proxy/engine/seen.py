@@ -205,6 +205,16 @@ def places_now(services: Services) -> dict[int, list[str]]:
     return found
 
 
+def threads_now(services: Services) -> dict[int, list[tuple[str, int]]]:
+    """By session, the hosts and numbers of the connections on which its statement runs now."""
+    found: dict[int, list[tuple[str, int]]] = {}
+    for conn in _at_work(services):
+        client = getattr(conn.receiver, "client", None)
+        if client is not None and client.session is not None:
+            found.setdefault(client.session.id, []).append((conn.host, conn.thread_id))
+    return found
+
+
 def waits_now(services: Services) -> dict[int, str]:
     """By session, for whose connections its statement waits now: `connection db1:3306`."""
     found: dict[int, dict[str, None]] = {}

@@ -9,13 +9,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from proxy.backends.collect import Collector
+from proxy.backends.connection import BackendConnection
 from proxy.engine.diagnostics import fetch_warnings
 from proxy.engine.lease import borrowed
 from proxy.engine.outside_transaction import write_result
-from proxy.engine.seen import waits_now
+from proxy.engine.seen import threads_now, waits_now
 from proxy.engine.task import TaskWork
 from proxy.engine.waiting_room import Ticket
 from proxy.engine.work import Work
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from proxy.engine.services import Services
 
 Process = dict[str, Any]
+EXECUTING: Final = "executing"
 """One session, by the columns of the list in lower case; values as JSON has them."""
 
 _SHORT = 100
@@ -57,7 +59,7 @@ _ALL = (
 
 def processes(services: Services, user: str, *, admin: bool) -> list[Process]:
     """The sessions of this worker process that the user may see: all of them, or the user's own."""
-    now, waiting = time.monotonic(), waits_now(services)
+    now, waiting, threads = time.monotonic(), waits_now(services), threads_now(services)
     found: list[Process] = []
     for id, other in sorted(services.clients.sessions.items()):
         session = other.session
@@ -73,6 +75,7 @@ def processes(services: Services, user: str, *, admin: bool) -> list[Process]:
                 "command": "Query" if busy else "Sleep",
                 "time": int(now - other.begun) if other.begun else 0,
                 "state": _state(other.work, waiting.get(id)),
+                "threads": threads.get(id, []),
                 "info": other.sql.decode("utf-8", "replace") if busy and other.sql else None,
             }
         )
@@ -83,7 +86,7 @@ def _state(work: Work | None, waits_for: str | None) -> str:
     reason = work.reason if isinstance(work, Ticket) else waits_for
     if reason:
         return f"waiting for {reason}"
-    return "executing" if work is not None else ""
+    return EXECUTING if work is not None else ""
 
 
 async def all_processes(client: Exchange) -> list[Process]:
@@ -93,6 +96,25 @@ async def all_processes(client: Exchange) -> list[Process]:
     own = processes(client.services, user.name, admin=admin)
     parts = await of_all(client.services.peers, "processes", own, user=user.name, admin=admin)
     return sorted((one for part in parts for one in part), key=lambda one: int(one["id"]))
+
+
+def _states(columns: Sequence[Column], rows: Sequence[Sequence[bytes | None]]) -> dict[int, str]:
+    """The states that a server's SHOW PROCESSLIST tells, by the numbers of its connections."""
+    names = [column.name.lower() for column in columns]
+    if b"id" not in names:
+        return {}  # it is an error
+    id, state = names.index(b"id"), names.index(b"state")
+    return {int(row[id] or 0): (row[state] or b"").decode("utf-8", "replace") for row in rows}
+
+
+def _with_states(found: list[Process], host: str, states: Mapping[int, str]) -> list[Process]:
+    """The sessions, those whose statements run on `host` with the `states` that it tells of connections."""
+    shown = []
+    for process in found:
+        told = [states.get(thread) for place, thread in process["threads"] if place == host]
+        state = next(filter(None, told), "")
+        shown.append(process | {"state": state} if state and process["state"] == EXECUTING else process)
+    return shown
 
 
 def _values(process: Mapping[str, Any], columns: Sequence[Column]) -> list[bytes | None]:
@@ -121,7 +143,7 @@ async def _process_list(client: Exchange, *, full: bool) -> None:
         return
     columns = [decode_column(payload) for payload in reply.columns]
     rows = []
-    for process in await all_processes(client):
+    for process in _with_states(await all_processes(client), conn.host, _states(columns, reply.values())):
         info = process["info"]
         shown = process if full or info is None else process | {"info": info[:_SHORT]}
         rows.append(encode_row(_values(shown, columns)))
@@ -129,9 +151,15 @@ async def _process_list(client: Exchange, *, full: bool) -> None:
     write_result(client, reply.columns, rows, len(found), counts=False)
 
 
-async def process_constants(client: Exchange, definitions: Sequence[bytes], before: bytes) -> list[bytes]:
-    """The sessions as SELECTs of constants, for columns with these definitions; see `rows.constant`."""
-    return _constants(await all_processes(client), definitions, before)
+async def process_constants(
+    client: Exchange, conn: BackendConnection, definitions: Sequence[bytes], before: bytes
+) -> list[bytes]:
+    """The sessions as SELECTs of constants, for columns with these definitions; see `rows.constant`. Their
+    states are those that the host of `conn` tells.
+    """
+    told = await Collector().query(conn, b"SHOW PROCESSLIST")
+    states = _states([decode_column(payload) for payload in told.columns], told.values())
+    return _constants(_with_states(await all_processes(client), conn.host, states), definitions, before)
 
 
 def _constants(rows: Sequence[Mapping[str, Any]], definitions: Sequence[bytes], before: bytes) -> list[bytes]:

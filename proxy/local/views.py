@@ -207,7 +207,7 @@ async def _derived(
     flavour = client.session.env.flavour
     if view == "PROCESSLIST":
         nothing = await Collector().query(conn, view_sql(view, names, (), (), flavour=flavour))
-        sessions = await process_constants(client, nothing.columns, introducer(flavour))
+        sessions = await process_constants(client, conn, nothing.columns, introducer(flavour))
         return view_sql(view, names, (), sessions, flavour=flavour)
     if VIEWS[view].of_users:
         if client.session.user.sees_others and not VIEWS[view].schema:

@@ -87,7 +87,7 @@ def run(cursor: Cursor, sql: str) -> Any:
         cursor.execute(sql)
     except pymysql.Error as error:
         return error.args
-    return cursor.fetchall(), cursor._result.warning_count if cursor._result is not None else 0  # type: ignore[attr-defined]
+    return cursor.fetchall(), getattr(vars(cursor)["_result"], "warning_count", 0)
 
 
 def told(cursor: Cursor, sql: str, condition: str = "1") -> Sequence[Any]:

@@ -150,7 +150,7 @@ def test_in_a_text_of_several_statements(demo: Demo, plain: LocalServer, flavour
     ],
 )
 def test_prepared(sides: tuple[Raw, Raw], sql: str) -> None:
-    found = []
+    found: list[tuple[object, ...]] = []
     for raw in sides:
         client = Binary(raw)
         statement = client.prepare(sql)
