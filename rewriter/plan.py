@@ -178,7 +178,7 @@ class Plan:
         session's can have. It runs in a database without functions then.
         """
         place = self.runs_at
-        return () if place is None or place is self else place.unplaced_calls
+        return () if place is None else place.unplaced_calls
 
     @property
     def scatter_refusal(self) -> Reject | None:

@@ -43,7 +43,7 @@ class _Common(TypedDict):
     template: Template
     unchanged: bool
     database: str | None
-    unplaced_calls: tuple[str, ...]
+    unplaced: tuple[str, ...]
 
 
 class Place(NamedTuple):
@@ -120,7 +120,7 @@ class Text:
             template=template,
             unchanged=unchanged,
             database=NOWHERE if unplaced else about.database,
-            unplaced_calls=unplaced,
+            unplaced=unplaced,
         )
         if place.locations:
             return Physical(locations=place.locations, **common)

@@ -191,7 +191,7 @@ def _plan(
         template=text.edits.template(),
         unchanged=False,
         database=NOWHERE if unplaced else current or calls.current,
-        unplaced_calls=unplaced,
+        unplaced=unplaced,
         keyspaces=tuple(dict.fromkeys((*keyspaces, *calls.keyspaces))) or ("",),
         views=tuple(_view(ref, scope) for ref in refs),
         writes=writes,

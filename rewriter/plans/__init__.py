@@ -111,7 +111,7 @@ class OneHost(Plan):
 
     `template` renders the statement. `unchanged`: that gives the client's very bytes, so the executor may
     send those and save the rendering. `database` is the current database that the backend connection must
-    have; None when it does not matter. `unplaced_calls`: the functions that are called without a database and
+    have; None when it does not matter. `unplaced`: the functions that are called without a database and
     that no database of the session's can have: `database` is one without functions then.
     `column_metadata`: of a SELECT's columns, where the server knows their
     database by another name. `at_any_host`: no table is concerned, so that any host may run it.
@@ -129,7 +129,7 @@ class OneHost(Plan):
     template: Template
     unchanged: bool = True
     database: str | None = None
-    unplaced_calls: tuple[str, ...] = ()
+    unplaced: tuple[str, ...] = ()
     column_metadata: ColumnMetadata | None = None
 
     @property
@@ -138,6 +138,10 @@ class OneHost(Plan):
         keyspace.
         """
         return ()
+
+    @property
+    def unplaced_calls(self) -> tuple[str, ...]:
+        return self.unplaced
 
     @property
     def goes_unchanged(self) -> bool:
