@@ -186,7 +186,8 @@ async def ask_next_transaction(session: Session, conn: BackendConnection) -> Non
     said, own = session.transaction.next, bool(modes_of(session.settings).read_only)
     if said is None or said.read_only is None or not session.autocommit or conn.in_transaction:
         return
-    if session.transaction.locks_tables:  # START TRANSACTION would end LOCK TABLES
+    if session.transaction.locks_tables:  # START TRANSACTION would end LOCK TABLES, which uses it up
+        session.use_up()
         return
     begun = await Collector().query(conn, b"START TRANSACTION")
     if begun.ok is None:

@@ -7,8 +7,10 @@ from typing import Final
 
 import pytest
 
+from tests.fuzz.sessions.client import Session
 from tests.integration.fixtures import Connect, make_id
 from tests.integration.test_told_ids import outcome
+from tests.support.demo import Demo
 from tests.support.servers import LocalServer
 
 Both = Callable[..., list[object]]
@@ -84,6 +86,11 @@ def test_set_transaction_outlasts_what_touches_no_table(both: Both, statement: s
     assert found[2:] == [REFUSED, ((0,),), (1, 0)]
 
 
+def test_lock_tables_uses_set_transaction_up(both: Both) -> None:
+    lock = ("SET TRANSACTION READ ONLY", "LOCK TABLES left_v WRITE", "UNLOCK TABLES", WRITE)
+    assert both(*lock)[3] == (1, 0)
+
+
 @pytest.mark.parametrize("statement", USED_UP)
 def test_set_transaction_ends_with_what_touches_a_table(both: Both, statement: str) -> None:
     assert both("SET TRANSACTION READ ONLY", statement, WRITE)[2] == (1, 0)
@@ -141,6 +148,20 @@ def test_older_warnings_outlast_prepared_texts(both: Both, flavour: str) -> None
         both(WARNING, "EXECUTE IMMEDIATE 'SELECT 1'", "SELECT @@warning_count, @@error_count", show)
         both(WARNING, "EXECUTE IMMEDIATE 'SELECT v FROM left_v'", "SELECT @@warning_count", show)
         both(WARNING, "BEGIN NOT ATOMIC SET @a = 1; END", show)
+
+
+def test_older_warnings_outlast_a_prepared_call(demo: Demo, plain: LocalServer, both: Both) -> None:
+    user = demo.ready["proxy"]
+    found = []
+    for session in (
+        Session(demo.host, demo.port, user["user"], user["password"], "legacy"),
+        Session(plain.host, plain.port, plain.user, plain.password, "legacy"),
+    ):
+        with session:
+            session.ask(WARNING.encode())
+            session.prepared(b"CALL left_sets(1)")
+            found.append([answer.rows for answer in session.ask(b"SHOW WARNINGS")])
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize(

@@ -328,7 +328,8 @@ class StatementRequest(Request):
         if conn.scanner.warnings:
             self.relay.begin_to_drain(conn)
             return
-        if not (session.env.flavour.keeps_warnings and (self.own or self.relay.nature.keeps_warnings)):
+        keeps = self.own or self.relay.nature.prepare_keeps_warnings
+        if not (session.env.flavour.keeps_warnings and keeps):
             session.apply(Outcome(diagnostics=[]))
         give_back(client, conn)
         client.finish("ok")

@@ -11,7 +11,7 @@ from config.flavour import Flavour
 from rewriter.text.tokens import WORD, Source
 
 from .calls import sequences
-from .forms import Keeps, Kind, Opens, StatementForm
+from .forms import Keeps, Kind, Opens, Runs, StatementForm
 from .functions import foreign_calls
 from .inner import behind_explain, behind_set_statement, tail
 from .table import FORMS, UNKNOWN, form_of
@@ -31,6 +31,11 @@ class StatementFacts(NamedTuple):
     keeps_warnings: bool = False
     touches: str = ""
     commits: bool = False
+
+    @property
+    def prepare_keeps_warnings(self) -> bool:
+        """`keeps_warnings` for preparing the statement, which does not run the code that it calls."""
+        return self.keeps_warnings or self.form.runs is Runs.ANYTHING
 
 
 UNREAD: Final = StatementFacts()
