@@ -35,6 +35,7 @@ from rewriter.plans import (
     SetStatement,
     Sharded,
     SystemViews,
+    is_one_host,
 )
 from rewriter.plans.variants import by_variant
 from rewriter.text.masks import can_mask, unmask
@@ -140,7 +141,7 @@ def _of_inner(client: Exchange, asked: StatementRequest, plan: SetStatement, pla
     host = inner.runs_at
     if prepared is not None:
         asked.learn(prepared.host, prepared.sql, None)
-    elif host is not None:
+    elif host is not None and is_one_host(host):
         asked.learn(host_of(client, host), host.template.render(values), host.database)
     else:
         _OF_INNER[inner.__class__](client, statement, inner, values)
