@@ -53,7 +53,7 @@ DEFINITIONS: Final = (
     _create("SERVER", "server", Objects.SERVER, servers=MARIADB, access=ADMIN),
     _create("TABLE", "table", Objects.TABLE),
     _create("TRIGGER", "trigger", Objects.TRIGGER),
-    _create("USER", "user", Objects.ACCOUNT, access=ADMIN, keeps_warnings=Keeps.YES),
+    _create("USER", "user", Objects.ACCOUNT, access=ADMIN, opens=Opens.DICTIONARY, keeps_warnings=Keeps.YES),
     _create("VIEW", "table", Objects.VIEW),
 )
 
