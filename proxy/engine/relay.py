@@ -317,7 +317,8 @@ class Relay:
         opens = self.plain or pending is None or self.nature.opens
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
             self._use_up()
-        packets, count = sync_packets(session, conn, opens=opens, by_itself=self.plain or self.nature.opens)
+        itself = self.plain or self.nature.opens_itself
+        packets, count = sync_packets(session, conn, opens=opens, by_itself=itself)
         if self.effects is not None and not self.plain:
             more, number = effects_packets(session, conn, self.effects)
             packets, count = packets + more, count + number

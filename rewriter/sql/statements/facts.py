@@ -20,7 +20,8 @@ from .table_places import tables_expected
 
 class StatementFacts(NamedTuple):
     """`opens`: the statement may open a transaction where autocommit is off, and may use up SET TRANSACTION,
-    as any does that touches a table. A statement without tables does so if code that it runs touches one.
+    as any does that touches a table. A statement without tables does so if code that it runs touches one;
+    `opens_itself`: it does so whatever functions that it calls do.
     `keeps_warnings`: on MariaDB SHOW WARNINGS shows the warnings from before, if the statement gives none.
     `touches`: what it does to tables, if it gives no rows: "W" for a write, "RW" for one with a query.
     `commits`: a server commits an open transaction before it.
@@ -28,6 +29,7 @@ class StatementFacts(NamedTuple):
 
     form: StatementForm = UNKNOWN
     opens: bool = True
+    opens_itself: bool = True
     keeps_warnings: bool = False
     touches: str = ""
     commits: bool = False
@@ -63,9 +65,12 @@ def facts_of(source: Source, *, flavour: Flavour, prepared: Source | None = None
     if form.words == "PREPARE":
         return _of_prepare(form, prepared)
     named = {token.text for token in source.tokens if token.kind == WORD and token.text in _NAMING}
+    opens = _opens(form, source, flavour=flavour)
+    names_tables = form.opens is not Opens.TABLES or may_name_tables(source, flavour=flavour)
     return StatementFacts(
         form,
-        _opens(form, source, flavour=flavour),
+        opens,
+        opens and names_tables,
         _keeps_warnings(form, source, named, flavour=flavour),
         _touched(form, source),
         commits_before(form, prepared, flavour=flavour),
@@ -82,11 +87,12 @@ def commits_before(form: StatementForm, prepared: Source | None = None, *, flavo
 def _of_prepare(form: StatementForm, text: Source | None) -> StatementFacts:
     """PREPARE opens the tables of its text, and on MariaDB clears the warnings if the text reads rows."""
     if text is None:
-        return StatementFacts(form, opens=False, keeps_warnings=True)
+        return StatementFacts(form, opens=False, opens_itself=False, keeps_warnings=True)
     kind = form_of(text).kind
     reads = kind is Kind.CHANGE or any(text.is_word(at, "FROM") for at in range(len(text.tokens)))
     clears = reads or kind is Kind.SHOW
-    return StatementFacts(form, opens=reads or kind is Kind.CALL, keeps_warnings=not clears)
+    opens = reads or kind is Kind.CALL
+    return StatementFacts(form, opens=opens, opens_itself=opens, keeps_warnings=not clears)
 
 
 def may_touch_tables(source: Source, *, flavour: Flavour) -> bool:
