@@ -1,7 +1,8 @@
 """Connections to the servers behind the proxy.
 
-`connection` one connection; `connecting` opens it; `pool` decides which serves whom (no I/O); `host` puts a
-pool to work; `collect` reads a small reply; `Backends`, here, has a pool for every host that is asked for.
+`connection` one connection, `receiver` who gets its replies; `connecting` opens it; `pool` decides which
+serves whom (no I/O); `host` puts a pool to work; `collect` reads a small reply; `Backends`, here, has a
+pool for every host that is asked for.
 """
 
 from __future__ import annotations

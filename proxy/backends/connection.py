@@ -40,6 +40,7 @@ from proxy.wire.replies import FIRST, ReplyScanner
 from proxy.wire.states import UNCHANGED, Changes, rewritten, untracked
 
 from .endings import ending
+from .receiver import UNHEARD, Answer, Receiver
 from .statements import ServerStatements
 
 log = structlog.get_logger("backends")
@@ -53,63 +54,6 @@ _LAST_BUCKET = BUCKETS - 1
 #: Errors by which a branch is rolled back: deadlock, and XA_RBROLLBACK, XA_RBTIMEOUT, XA_RBDEADLOCK.
 _BRANCH_UNDONE = frozenset({1213, 1402, 1613, 1614})
 _AUTOCOMMIT_IS = {b"0": "autocommit is off", b"1": "autocommit is on"}
-
-
-class Receiver(Protocol):
-    """Gets the reply to one statement. Exactly one of `reply_done` and `reply_lost` is called, once."""
-
-    @property
-    def whole(self) -> bool:
-        """False: a packet of over 1 MB may come in pieces, so that it need not be held."""
-
-    @property
-    def own(self) -> bool:
-        """The statement is of the proxy's own making, and runs no code of others."""
-
-    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
-        """Whether a transaction may be open after the reply, as `conn` says that one is. `changed`: the
-        statement has changed the server's session, too (`conn.changes`). Asked before the reply's last bytes
-        are given.
-        """
-
-    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        """Bytes of the reply up to a packet's end, in order."""
-
-    def reply_done(self, conn: BackendConnection) -> None:
-        """The reply is complete; `conn.scanner` tells what it said. The connection is free for the next
-        statement.
-        """
-
-    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
-        """The connection is gone. `clean`: the bytes given so far end at a packet's end."""
-
-
-Answer = Callable[[Receiver, "BackendConnection", bytes], bool]
-"""Takes bytes that came, if they are a whole reply of the most usual form, does all that follows from it, and
-returns True. Else it has done nothing, and returns False."""
-
-
-class Unheard:
-    """The receiver while nobody waits for what is under way: a command answered by OK."""
-
-    whole = True
-    own = True
-
-    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
-        """Never asked: its OK is a sync statement's."""
-        return True
-
-    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
-        """Nothing comes but the OK."""
-
-    def reply_done(self, conn: BackendConnection) -> None:
-        """Likewise."""
-
-    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
-        """Who uses the connection next will see that it is closed."""
-
-
-_UNHEARD = Unheard()
 
 
 class Owner(Protocol):
@@ -244,7 +188,7 @@ class BackendConnection(asyncio.Protocol):
         closed already the receiver hears `reply_lost`, from the event loop.
         """
         numbers = None if len(packets) <= MAX_PAYLOAD else reply_numbers(packets)
-        if self.receiver is _UNHEARD:
+        if self.receiver is UNHEARD:
             if numbers is not None or self._numbers is not None:
                 begun = (
                     self._numbers[-self._sync_packets :]
@@ -291,7 +235,7 @@ class BackendConnection(asyncio.Protocol):
         """Send a command that is answered by OK, and wait for nothing: whatever is sent next comes behind it.
         An error closes the connection.
         """
-        self.send(packet, _UNHEARD, 1, replies=0)
+        self.send(packet, UNHEARD, 1, replies=0)
 
     @property
     def in_transaction(self) -> bool:
@@ -405,7 +349,7 @@ class BackendConnection(asyncio.Protocol):
         try:
             if self._sync_packets:
                 data = self._take_sync(data)
-                if receiver is _UNHEARD and not self._sync_packets:
+                if receiver is UNHEARD and not self._sync_packets:
                     self._heard()
                 if not data:
                     return

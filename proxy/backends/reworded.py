@@ -10,7 +10,8 @@ from proxy.wire.comments import comment_of, commented
 from proxy.wire.packets import query_packet
 from proxy.wire.replies import FIRST
 
-from .connection import Answer, BackendConnection, Receiver
+from .connection import BackendConnection
+from .receiver import Answer, Receiver
 
 
 class RewordedConnection(BackendConnection):

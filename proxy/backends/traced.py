@@ -18,7 +18,8 @@ from proxy.wire.constants import Command
 from proxy.wire.replies import FIRST
 from rewriter.fingerprint import first_word
 
-from .connection import Answer, BackendConnection, Owner, Receiver
+from .connection import BackendConnection, Owner
+from .receiver import Answer, Receiver
 from .reworded import (
     AttributedConnection,
     CommentedAttributedConnection,

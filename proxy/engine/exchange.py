@@ -28,7 +28,8 @@ from .waiting_room import Ticket
 from .work import Leaving, Phase, Work, Writing
 
 if TYPE_CHECKING:
-    from proxy.backends.connection import Answer, BackendConnection
+    from proxy.backends.connection import BackendConnection
+    from proxy.backends.receiver import Answer
     from proxy.load import Load
     from proxy.session.state import Session
     from rewriter.env import Env

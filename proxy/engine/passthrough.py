@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from proxy.backends.connection import BackendConnection, Receiver
+from proxy.backends.connection import BackendConnection
+from proxy.backends.receiver import Receiver
 from proxy.errors import ProxyError
 from proxy.load import Load
 from rewriter.plans import Values

@@ -13,8 +13,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from proxy.backends.connection import Answer, BackendConnection
+from proxy.backends.connection import BackendConnection
 from proxy.backends.own import change_database
+from proxy.backends.receiver import Answer
 from proxy.backends.waiting import Waiter
 from proxy.engine import lease
 from proxy.engine.admission import admit_pinned
@@ -321,7 +322,7 @@ class Relay:
         packets, count = sync_packets(session, conn, opens=opens, by_itself=itself)
         if self.effects is not None and not self.plain:
             more, number = effects_packets(session, conn, self.effects)
-            packets, count = packets + more, count + number
+            return packets + more, count + number
         return packets, count
 
     def _use_up(self) -> None:
@@ -561,15 +562,11 @@ class Relay:
             if not held:  # what the session held was given back when the client went
                 lease.free(conn)
             return
-        if conn.closed:
-            lease.lost(client, conn, None)
-        else:
+        if not conn.closed:
             self._give_back(conn, failed=failed)
             return
+        lease.lost(client, conn, None)
         client.finish("error" if failed else "ok")
-
-    # -- Work
-    # -------------------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
         if self.waiter is not None:

@@ -27,9 +27,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from proxy.backends.connection import Answer, BackendConnection
+from proxy.backends.connection import BackendConnection
 from proxy.backends.host import HostPool
 from proxy.backends.pool import EXTENDED_METADATA, PoolState
+from proxy.backends.receiver import Answer
 from proxy.backends.settings import Settings
 from proxy.backends.waiting import Share, Waiting
 from proxy.descriptors import DIRECT
