@@ -30,7 +30,7 @@ def is_heading(line: bytes) -> bool:
 
 def _columns(line: bytes) -> list[str]:
     text = line.decode("utf-8", "replace").lstrip("\ufeff").strip()
-    cells = text.split("\t") if "\t" in text else next(csv.reader([text]), [])
+    cells = text.split("\t") if "\t" in text else next(_csv(iter([text]), Notes()), [])
     return [one.strip().upper() for one in cells]
 
 

@@ -22,7 +22,7 @@ from typing import Protocol
 
 import structlog
 
-from proxy.backends.settings import FRESH, Settings
+from proxy.backends.settings import FRESH, PROFILING, Settings
 from proxy.errors import ProxyError
 from proxy.load import BUCKETS, UNIT, Load, is_own, share
 from proxy.wire.constants import MAX_PAYLOAD, Status
@@ -148,7 +148,8 @@ class BackendConnection(asyncio.Protocol):
         self.unread = False  # the server may know of a change that its last reply could not tell
         self.for_cursors = False  # tied only as long as a cursor is open on it
         self.statements: ServerStatements | None = None  # what is prepared on it
-        self.doomed = False  # a KILL QUERY is under way to it, which may come late: never shared again
+        #: Never shared again: a KILL QUERY may come late, or SHOW PROFILES has a session's statements.
+        self.doomed = False
         self.closed = False
         self.filled: Callable[[bool], None] | None = None  # told when the server reads slowly, and no more so
         self.resetting = False  # given back, and being put into the state of a fresh one
@@ -168,6 +169,11 @@ class BackendConnection(asyncio.Protocol):
         #: The unfinished packet at the end of what was read, or unfinished definitions: given on when whole.
         self._held = b""
         self._torn = False  # what was given on ends within a packet, or within a row of several
+
+    def has(self, settings: Settings) -> None:
+        """These are in force on it, by a statement of its session."""
+        self.settings = settings
+        self.doomed = self.doomed or settings.values.get(PROFILING, b"0") != b"0"
 
     # -- statements
     # -------------------------------------------------------------------------------------------------

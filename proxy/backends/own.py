@@ -56,4 +56,4 @@ async def apply(conn: BackendConnection, settings: Settings) -> None:
     if reply.err is not None:
         conn.pinned = True  # nobody else gets it before a reset
         raise ProxyError("settings_failed", host=conn.host, reason=reply.err.text())
-    conn.settings = settings
+    conn.has(settings)

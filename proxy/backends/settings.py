@@ -73,6 +73,9 @@ TRACKING = frozenset(
 #: How NULL is written as the value of a user variable that has a type.
 TYPED_NULL = b"CAST(NULL AS "
 
+#: While it is on, a connection keeps the statements that it runs, and no reset takes them from it.
+PROFILING = "profiling"
+
 #: Stands among a session's settings while something is set for its next transaction only: so no connection
 #: ever has the same settings, and what must be said before that transaction is.
 NEXT = "(next transaction)"

@@ -356,7 +356,7 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
     row = reply.values()[0]
     columns = [decode_column(payload) for payload in reply.columns[::3]]
     if any(value is not None and digits is None for value, digits in zip(row[::3], row[1::3], strict=True)):
-        conn.settings = session.settings.base.unsure_of(f"@{name}" for name in wanted)
+        conn.has(session.settings.base.unsure_of(f"@{name}" for name in wanted))
         raise ProxyError("variables_too_large", limit=session.variables_limit)
     changed = {
         f"@{name}": variable_literal(columns[index], *row[3 * index : 3 * index + 3])
@@ -365,9 +365,9 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
     try:
         session.take_settings(session.settings.with_values(changed))
     except ProxyError:
-        conn.settings = session.settings.base.unsure_of(changed)
+        conn.has(session.settings.base.unsure_of(changed))
         raise
-    conn.settings = session.settings.base
+    conn.has(session.settings.base)
 
 
 def _typed_null(column: Column, collation: bytes) -> bytes:

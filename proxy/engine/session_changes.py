@@ -78,7 +78,7 @@ async def _follow_variables(session: Session, conn: BackendConnection, names: se
     for name in refused:
         del changed[name]
     session.settings = session.settings.with_values(changed)
-    conn.settings = session.settings.base.unsure_of(refused) if refused else session.settings.base
+    conn.has(session.settings.base.unsure_of(refused) if refused else session.settings.base)
     session.refresh_env()
 
 

@@ -88,7 +88,7 @@ def sync_packets(
     settings = (settings or session.settings).base
     if conn.settings is not settings:
         packets, count = settings.packets_from(conn.settings)
-        conn.settings = settings
+        conn.has(settings)
     transaction, branch = session.transaction, b""
     if transaction.explicit:
         opens = conn.host not in transaction.opened

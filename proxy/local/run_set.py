@@ -62,9 +62,9 @@ async def run_set(
     if conn.host not in session.transaction.held:
         conn.pinned = True  # it is reset before anybody else gets it
     elif reply.err.code in _CHECKED and _checks_first(plan):
-        conn.settings = session.settings.base
+        conn.has(session.settings.base)
     elif conn.in_transaction:  # they cannot be set back there, but have not been set either
-        conn.settings = session.settings.base.unsure_of([one for one in touched if one not in _FIXED])
+        conn.has(session.settings.base.unsure_of([one for one in touched if one not in _FIXED]))
     return reply.err
 
 

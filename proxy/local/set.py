@@ -315,7 +315,7 @@ async def _remember(
     for assignment in own:
         if assignment.name in _MODES:
             session.drop_next(isolation=_MODES[assignment.name])
-    conn.settings = session.settings.base
+    conn.has(session.settings.base)
     return simple
 
 
@@ -467,6 +467,8 @@ def _check(session: Session, assignment: Assignment, values: Values) -> None:
         raise ProxyError("session_variable", variable=name)
     if scope is SetScope.USER:
         check_name(session, name)
+    elif scope not in _CHARSETS and not name.isascii():  # MySQL takes an s for `ſ`: it would be another name
+        raise ProxyError("unknown_variable", variable=name)
     if scope is SetScope.SESSION or scope in FOR_ALL:
         check_setting(name, assignment.value.render(values) if assignment.value is not None else None)
 

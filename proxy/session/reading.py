@@ -16,11 +16,12 @@ from rewriter.text.characters import READABLE
 READING = ("sql_mode", "character_set_client")
 
 #: Every mode of MySQL 9.7 and MariaDB 10.11 that leaves the grammar as it is, or that the rewriter knows of.
+#: ORACLE has another grammar, and MSSQL quotes names in brackets.
 _KNOWN = frozenset(
     {
         "ALLOW_INVALID_DATES", "ANSI", "ANSI_QUOTES", "DB2", "EMPTY_STRING_IS_NULL",
         "ERROR_FOR_DIVISION_BY_ZERO", "HIGH_NOT_PRECEDENCE", "IGNORE_BAD_TABLE_OPTIONS", "IGNORE_SPACE",
-        "MAXDB", "MSSQL", "MYSQL323", "MYSQL40", "NO_AUTO_CREATE_USER", "NO_AUTO_VALUE_ON_ZERO",
+        "MAXDB", "MYSQL323", "MYSQL40", "NO_AUTO_CREATE_USER", "NO_AUTO_VALUE_ON_ZERO",
         "NO_BACKSLASH_ESCAPES", "NO_DIR_IN_CREATE", "NO_ENGINE_SUBSTITUTION", "NO_FIELD_OPTIONS",
         "NO_KEY_OPTIONS", "NO_TABLE_OPTIONS", "NO_UNSIGNED_SUBTRACTION", "NO_ZERO_DATE", "NO_ZERO_IN_DATE",
         "ONLY_FULL_GROUP_BY", "PAD_CHAR_TO_FULL_LENGTH", "PIPES_AS_CONCAT", "POSTGRESQL", "REAL_AS_FLOAT",

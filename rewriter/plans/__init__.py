@@ -319,7 +319,7 @@ class SetStatement(Plan):
     `variables` are settings of the session while it runs.
     """
 
-    kind: ClassVar[str] = "set statement"
+    kind: ClassVar[str] = "set_statement"
     title: ClassVar[str] = "another statement, under settings of its own"
     binds: ClassVar[bool] = False
     on_one_host: ClassVar[bool] = False

@@ -75,14 +75,31 @@ def test_a_set_in_a_prepared_text(raw: MakeRaw, demo: Demo, flavour: str) -> Non
     client.ask("ROLLBACK")
 
 
-def test_modes_that_nobody_can_read(raw: MakeRaw, flavour: str) -> None:
-    """MariaDB's Oracle mode has another grammar: refused, and nothing has changed."""
+@pytest.mark.parametrize("mode", ["ORACLE", "MSSQL"])
+def test_modes_that_nobody_can_read(raw: MakeRaw, flavour: str, mode: str) -> None:
+    """MariaDB's Oracle mode has another grammar, and MSSQL quotes names in brackets: refused, and nothing has
+    changed.
+    """
     client = raw(database="legacy")
     before = client.ask("SELECT @@sql_mode").value
-    reply = client.ask("SET sql_mode = 'ORACLE'")
+    reply = client.ask(f"SET sql_mode = '{mode}'")
     assert reply.code == 1231
     assert client.ask("SELECT @@sql_mode").value == before
     assert client.ask("SELECT '1' || '0'").value == b"1"
+    assert client.ask("SELECT 1 AS [ ' ], 2 AS [ ' ]").kind == "err"
+
+
+def test_a_variable_by_a_letter_that_a_server_takes_for_another(raw: MakeRaw) -> None:
+    """MySQL finds sql_mode by `ſql_mode`: the mode would change, and only the server would know."""
+    for database in ("legacy", "demo"):
+        client = raw(database=database)
+        before = client.ask("SELECT @@sql_mode").value
+        for name in ("ſql_mode", "@@ſql_mode", "SESSION ſql_mode", "`ſql_mode`"):
+            for value in ("'NO_BACKSLASH_ESCAPES'", "'ANSI_QUOTES'"):
+                reply = client.ask(f"SET {name} = {value}")
+                assert reply.kind == "err", name
+        assert client.ask("SET ſql_log_bin = 0").code == 1193
+        assert client.ask("SELECT @@sql_mode").value == before
 
 
 def test_hosts_that_differ(demo: Demo, own: MakeOwn) -> None:

@@ -215,3 +215,17 @@ def test_a_write_that_fails_assigns(both: Both, begin: str) -> None:
         database="demo",
     )  # fmt: skip
     assert found[1:5] == [(1, 25), ((25,),), 1062, ((26,),)]
+
+
+@pytest.mark.parametrize("ending", ["", "SET profiling = 0", "BEGIN", "CALL left_sets(1)"])
+def test_profiles_of_a_session_are_not_another_one_s(both: Both, connect: Connect, ending: str) -> None:
+    """A reset leaves them on the connection, so that goes no further."""
+    for _ in range(3):
+        with connect(database="legacy") as one, one.cursor() as cursor:
+            for sql in ("SET profiling = 1", "SELECT 'secret'", ending, "SELECT 'secret', v FROM left_v"):
+                if sql:
+                    cursor.execute(sql)
+        for _ in range(10):
+            with connect(database="legacy") as other, other.cursor() as cursor:
+                cursor.execute("SHOW PROFILES")
+                assert cursor.fetchall() == ()

@@ -182,7 +182,7 @@ class _Gathering:
 
     def _set(self, conn: BackendConnection, settings: Settings) -> None:
         self.pending += settings.statements_from(conn.settings)
-        conn.settings = settings
+        conn.has(settings)
 
     async def _put(self, conn: BackendConnection, *statements: bytes) -> list[Result]:
         """Send what is pending, then these statements, in one write; the results of these. ServerError when
@@ -418,7 +418,7 @@ class _Gathering:
         packets, count = b"", 0
         if conn.settings is not settings:
             packets, count = settings.packets_from(conn.settings)
-            conn.settings = settings
+            conn.has(settings)
         rest = self.work.rest = Rest(client, gathered_place(self.plan.pieces), self.definitions)
         text = self.plan.rest_sql(self.values, self.names)
         sink = exact_sink(client)

@@ -192,7 +192,7 @@ class StatementRequest(Request):
             packets, count = sync_packets(self.client.session, conn, settings)
         else:
             packets, count = settings.packets_from(conn.settings)
-            conn.settings = settings
+            conn.has(settings)
         packets += known.take_leaving() + frame(b"\x16" + self.key[0])
         conn.send(packets, self, count, state=PREPARED)
 
@@ -229,7 +229,7 @@ class StatementRequest(Request):
             return self.relay.packets_before(conn)
         settings = self.client.session.settings.base
         found = settings.packets_from(conn.settings)
-        conn.settings = settings
+        conn.has(settings)
         return found
 
     # -- Receiver
