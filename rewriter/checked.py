@@ -88,6 +88,9 @@ def _overlooked(statement: Statement, plan: Plan) -> Plan | None:
     source, flavour = statement.source, statement.names.env.flavour
     if _has_auto_is_null(source, flavour=flavour):
         return Reject(error="auto_is_null")
+    if flavour.set_var_hints and not plan.on_one_host and _limits_parts(source):
+        reason = "each server would stop at so many rows of its own"
+        return not_yet("SET_VAR(sql_select_limit)", reason, "Write LIMIT, or SET sql_select_limit before.")
     if flavour.sequences:
         hidden = hidden_call(source)
         if hidden:
@@ -113,6 +116,14 @@ def _overlooked(statement: Statement, plan: Plan) -> Plan | None:
 _AUTO_IS_NULL: Final = re.compile(
     r"\bset_var\s*\(\s*sql_auto_is_null\s*=(?!\s*'?(?:0+|off|false)'?\s*\))", re.IGNORECASE
 )
+
+
+_SELECT_LIMIT: Final = re.compile(r"\bset_var\s*\(\s*`?sql_select_limit\b", re.IGNORECASE)
+
+
+def _limits_parts(source: Source) -> bool:
+    """Whether a hint limits the rows of every SELECT that a server gets."""
+    return any(token.kind == HINT and _SELECT_LIMIT.search(token.text) for token in source.tokens)
 
 
 def _has_auto_is_null(source: Source, *, flavour: Flavour) -> bool:

@@ -96,3 +96,16 @@ def test_what_a_hint_does_to_the_route(raw: MakeRaw) -> None:
     client = raw()
     told = client.ask("EXPLAIN ROUTE UPDATE /*+ shard(3) */ users SET ts = ts")
     assert b"db00003" in json.dumps([[str(value) for value in row] for row in told.rows]).encode()
+
+
+def test_a_limit_in_a_hint_is_not_each_server_s(raw: MakeRaw, flavour: str) -> None:
+    """COUNT(*) over hosts would count no more than so many rows of each; MariaDB knows no such hint."""
+    client = raw()
+    rows = client.ask("SELECT COUNT(*) FROM pins").value
+    for start in ("SELECT", "EXPLAIN SELECT", "(SELECT"):
+        end = ")" if start.startswith("(") else ""
+        sql = f"{start} /*+ SET_VAR(`sql_select_limit` = 2) */ COUNT(*) FROM pins{end}"
+        sql = sql.replace("`", "") if start == "SELECT" else sql
+        reply = client.ask(sql)
+        assert (reply.code == 1235) == (flavour == "mysql9"), sql
+    assert client.ask("SELECT /*+ SET_VAR(sql_mode = '') */ COUNT(*) FROM pins").value == rows
