@@ -127,8 +127,7 @@ class Relay:
         self.request: Request | None = None
         self.once: Callable[[bytes], Request] | None = None  # see `Passthrough`
         self.statement: Statement | None = None  # whose rows are made binary, until a sink does it
-        self.stale = False
-        self.fresh = False  # the connection is the pool's, not the session's
+        self.stale = self.fresh = False  # `fresh`: the connection is the pool's, not the session's
         self.refused: Err | None = None  # the master takes no writes, and another may come
         self.column_metadata: ColumnMetadata | None = None
         self.placing: Placing | None = None  # while the definitions of a result are being changed
@@ -317,7 +316,8 @@ class Relay:
         opens = self.plain or pending is None or self.nature.opens
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
             self._use_up()
-        packets, count = sync_packets(session, conn, opens=opens, by_itself=self.plain or self.nature.opens)
+        on_tables = self.plain or self.nature is UNREAD
+        packets, count = sync_packets(session, conn, opens=opens, on_tables=on_tables)
         if self.effects is not None and not self.plain:
             more, number = effects_packets(session, conn, self.effects)
             packets, count = packets + more, count + number

@@ -60,13 +60,13 @@ def sync_packets(
     settings: Settings | None = None,
     *,
     opens: bool = True,
-    by_itself: bool = True,
+    on_tables: bool = True,
 ) -> tuple[bytes, int]:
     """The packets that bring `conn` into the session's state before its next statement, and how many they
     are. `settings`: others than the session's, for one statement. `opens`: the statement opens a transaction,
-    of its own at least, as any that touches a table. `by_itself`: a server opens one for the statement where
-    autocommit is off; it does not for statements without tables, whose host would say that none is open while
-    one is on another host.
+    of its own at least, as any that touches a table. `on_tables`: it is sure to touch one, so that
+    the server itself opens a transaction where autocommit is off. Else the server might say that none is open
+    while one is on another host.
 
     From here on the connection is taken to be in that state: a sync statement that fails closes it.
     """
@@ -83,7 +83,7 @@ def sync_packets(
     else:
         opens = opens and not conn.in_transaction
         kept = transaction.pins.get(conn.host, ())
-        if opens and not by_itself and transaction.elsewhere(conn.host) and not {LOCKED, XA} & {*kept}:
+        if opens and not on_tables and transaction.elsewhere(conn.host) and not {LOCKED, XA} & {*kept}:
             packets += query_packet(PLAIN.start)
             count += 1
         if opens and session.distributes:
