@@ -189,7 +189,8 @@ def test_statements_without_tables_say_that_a_transaction_is_open_on_another_hos
             "SELECT RELEASE_LOCK('fd')",
             "DO legacy.calm(1)",
             "SET @a = legacy.calm(1)",
-            "SELECT legacy.calm(1)",
+            "SELECT legacy.calm(1) FROM DUAL",
+            "SHOW TABLES FROM legacy",
             "SET @a = 1",
             "SELECT 1",
         ):

@@ -66,7 +66,7 @@ def facts_of(source: Source, *, flavour: Flavour, prepared: Source | None = None
         return _of_prepare(form, prepared)
     named = {token.text for token in source.tokens if token.kind == WORD and token.text in _NAMING}
     opens = _opens(form, source, flavour=flavour)
-    names_tables = form.opens is not Opens.TABLES or may_name_tables(source, flavour=flavour)
+    names_tables = form.opens is Opens.ALWAYS or may_name_tables(source, flavour=flavour)
     return StatementFacts(
         form,
         opens,
