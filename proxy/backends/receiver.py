@@ -1,14 +1,13 @@
-"""Who gets the reply to a statement that was sent over a connection to a server."""
+"""Who gets the reply to a statement that was sent over a connection to a server. `conn` is that connection, a
+`BackendConnection`, whose file needs this one.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Any, Final, Protocol
 
 from proxy.errors import ProxyError
-
-if TYPE_CHECKING:
-    from .connection import BackendConnection
 
 
 class Receiver(Protocol):
@@ -22,25 +21,25 @@ class Receiver(Protocol):
     def own(self) -> bool:
         """The statement is of the proxy's own making, and runs no code of others."""
 
-    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+    def accepts(self, conn: Any, changed: bool) -> bool:
         """Whether a transaction may be open after the reply, as `conn` says that one is. `changed`: the
         statement has changed the server's session, too (`conn.changes`). Asked before the reply's last bytes
         are given.
         """
 
-    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+    def reply_data(self, conn: Any, data: bytes) -> None:
         """Bytes of the reply up to a packet's end, in order."""
 
-    def reply_done(self, conn: BackendConnection) -> None:
+    def reply_done(self, conn: Any) -> None:
         """The reply is complete; `conn.scanner` tells what it said. The connection is free for the next
         statement.
         """
 
-    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+    def reply_lost(self, conn: Any, error: ProxyError, clean: bool) -> None:
         """The connection is gone. `clean`: the bytes given so far end at a packet's end."""
 
 
-Answer = Callable[[Receiver, "BackendConnection", bytes], bool]
+Answer = Callable[[Receiver, Any, bytes], bool]
 """Takes bytes that came, if they are a whole reply of the most usual form, does all that follows from it, and
 returns True. Else it has done nothing, and returns False."""
 
@@ -51,17 +50,17 @@ class Unheard:
     whole = True
     own = True
 
-    def accepts(self, conn: BackendConnection, changed: bool) -> bool:
+    def accepts(self, conn: Any, changed: bool) -> bool:
         """Never asked: its OK is a sync statement's."""
         return True
 
-    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+    def reply_data(self, conn: Any, data: bytes) -> None:
         """Nothing comes but the OK."""
 
-    def reply_done(self, conn: BackendConnection) -> None:
+    def reply_done(self, conn: Any) -> None:
         """Likewise."""
 
-    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+    def reply_lost(self, conn: Any, error: ProxyError, clean: bool) -> None:
         """Who uses the connection next will see that it is closed."""
 
 

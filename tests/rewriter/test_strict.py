@@ -123,7 +123,7 @@ def test_no_row_is_left_out(condition: Condition) -> None:
     """Rows lie on the shard of their album's ID, whatever their own."""
     sql = re.sub(r"\bid\b", "album_id", condition.sql)
     bound = run(f"SELECT p.a FROM photos p WHERE {sql}")
-    if bound == "shard_missing" and str(MISSING) in sql:
+    if bound == "shard_missing" and (str(MISSING) in sql or hex(MISSING) in sql):
         return
     assert isinstance(bound, Bound), (sql, bound)
     assert LAYOUT is not None
