@@ -15,9 +15,11 @@ from tests.support.servers import LocalServer
 NOT_RUN: Final = (
     *("SHUTDOWN", "RESTART", "KILL", "CLONE", "RESET", "PURGE", "STOP", "START GROUP", "CHANGE", "USE", "XA"),
     *("SET PASSWORD", "ALTER USER", "DROP USER", "BACKUP", "LOCK INSTANCE", "FLUSH TABLES", "INSTALL"),
-    *("SET GLOBAL", "SET PERSIST", "ALTER INSTANCE", "UNINSTALL"),
+    *("SET GLOBAL", "SET PERSIST", "ALTER INSTANCE", "UNINSTALL", "LOOP"),
 )
-"""Statements that would stop the server, lock it or change more than a database. They were tried by hand."""
+"""Statements that would stop the server, lock it, never end, or change more than a database. They were tried
+by hand.
+"""
 _ENDING: Final = ("COMMIT", "ROLLBACK")
 _REFUSED_BEFORE: Final = (
     "CREATE MASKING POLICY",

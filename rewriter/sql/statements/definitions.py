@@ -153,8 +153,8 @@ MAINTENANCE: Final = (
     _tend("REPAIR TABLE", "repair"),
     _tend("REPAIR TABLES", "repair"),
     _tend("REPAIR VIEW", "repair", servers=MARIADB),
-    _tend("CACHE INDEX", "assign_to_keycache", kind=Kind.SERVER, found_rows=FoundRows.ROWS),
-    _tend("LOAD INDEX", "preload_keys", kind=Kind.SERVER, found_rows=FoundRows.ROWS),
+    _tend("CACHE INDEX", "assign_to_keycache", kind=Kind.SERVER, found_rows=FoundRows.ROWS, commits_on=MYSQL),
+    _tend("LOAD INDEX", "preload_keys", kind=Kind.SERVER, found_rows=FoundRows.ROWS, commits_on=MYSQL),
 )
 
 ROWS: Final = (*DATABASES, *TABLES, *VIEWS_AND_ROUTINES, *MAINTENANCE)
