@@ -76,6 +76,7 @@ class Exchange(ABC):
         "closed",
         "code",
         "descriptor",
+        "farewell",
         "first",
         "host",
         "kind",
@@ -133,6 +134,7 @@ class Exchange(ABC):
         self.whole = False  # packets of a reply go on whole, however large they are
         self.closed = False
         self.leaving = Leaving.NOT
+        self.farewell: ProxyError | None = None  # what the client is told when it leaves
         self.seq = 0  # sequence number of the last packet of the command at work
         self.begun = 0.0
         self.observe_after = (
@@ -303,6 +305,8 @@ class Exchange(ABC):
             self.visits, self.queued = None, 0.0
         self.begun = now  # idle from now on
         if self.leaving and self._leaves():
+            if self.farewell is not None and not self._waiting:
+                self.write_error(self.farewell, 0)
             self.close()
             return
         if self.writing_paused:
@@ -372,10 +376,13 @@ class Exchange(ABC):
             self.closed = True
             self.transport.close()
 
-    def end_soon(self) -> None:
-        """Close when what is at work is answered."""
+    def end_soon(self, why: ProxyError | None = None) -> None:
+        """Close when what is at work is answered. `why`: the client is told."""
         self.leaving = Leaving.NOW
+        self.farewell = why
         if self.work is None and self.phase is None:
+            if why is not None and self.ready:
+                self.write_error(why, 0)
             self.close()
 
     def _leaves(self) -> bool:

@@ -50,7 +50,9 @@ def follow_users(services: Services) -> None:
             continue
         if user is None:
             log.info("session ended: its user was removed", client=session.id, user=session.user.name)
-            _say(client, "its user was removed from the proxy's settings")
+            why = _why(client, "its user was removed from the proxy's settings")
+            if why is not None and client.ready:
+                client.write_error(why, 0)
             client.cut_off()
             continue
         if user.account != session.user.account and _keeps_connection(client):
@@ -60,8 +62,12 @@ def follow_users(services: Services) -> None:
                 user=user.name,
                 transaction_rolled_back=session.transaction.open,
             )
-            _say(client, "its user's rights were changed while it had a transaction, lock or temporary table")
-            client.end_soon()
+            client.end_soon(
+                _why(
+                    client,
+                    "its user's rights were changed while it had a transaction, lock or temporary table",
+                )
+            )
         elif _narrows(session.user, user) and _keeps_judged_text(client):
             log.warning(
                 "session ended: its rights were narrowed, and it had a text judged by those of before",
@@ -69,8 +75,12 @@ def follow_users(services: Services) -> None:
                 user=user.name,
                 transaction_rolled_back=session.transaction.open,
             )
-            _say(client, "its user's rights were narrowed while it had a prepared statement or open handler")
-            client.end_soon()
+            client.end_soon(
+                _why(
+                    client,
+                    "its user's rights were narrowed while it had a prepared statement or open handler",
+                )
+            )
         if session.transaction_mode == session.user.transaction_mode:
             session.transaction_mode = user.transaction_mode
         session.become(user)
@@ -92,10 +102,9 @@ def _keeps_judged_text(client: Connected) -> bool:
     return any(kind in _JUDGED_BEFORE for kept in pins.values() for kind, _ in kept)
 
 
-def _say(client: Connected, reason: str) -> None:
-    """Why the session ends, to a client that waits for nothing: as MySQL does it; MariaDB just goes."""
-    if client.ready and client.session.env.flavour.ends_with_error:
-        client.write_error(ProxyError("session_ended", reason=reason), 0)
+def _why(client: Connected, reason: str) -> ProxyError | None:
+    """What a client is told when its session ends: MySQL says why, MariaDB just closes the connection."""
+    return ProxyError("session_ended", reason=reason) if client.session.env.flavour.ends_with_error else None
 
 
 def _keeps_connection(client: Connected) -> bool:

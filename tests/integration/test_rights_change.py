@@ -11,7 +11,7 @@ import pytest
 from tests.integration.binary import Binary, Prepared
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
-from tests.integration.raw import Raw
+from tests.integration.raw import Raw, query
 from tests.integration.replies import error_of
 from tests.support.waiting import wait_until
 
@@ -123,6 +123,18 @@ def test_a_text_that_wider_rights_have_judged_ends_with_its_session(own: MakeOwn
     assert other.ask("EXECUTE s").kind == "rows", "its rights are wider now"
     change(databases=["demo"])
     assert ended(other, flavour)
+
+
+def test_a_session_with_a_statement_at_work_is_told_why_it_ends_after_the_answer(
+    own: MakeOwn, flavour: str
+) -> None:
+    proxy, change = changing(own, 1, backends={"accounts": []})
+    (client,) = sessions(proxy, "legacy", 1)
+    assert client.ask("PREPARE s FROM 'SELECT COUNT(*) FROM customers'").kind == "ok"
+    client.write(query("SELECT SLEEP(1)"))
+    change(databases=["demo"])
+    assert client.reply().kind == "rows"
+    assert ended(client, flavour)
 
 
 def test_and_an_open_handler_does(own: MakeOwn, flavour: str) -> None:

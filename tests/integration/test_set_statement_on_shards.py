@@ -27,7 +27,7 @@ READS = (
     f"{WAITS} SELECT id, @@lock_wait_timeout FROM pins WHERE id IN {LIST} ORDER BY id",
     f"{WAITS} (SELECT id FROM pins WHERE id = {PIN}) UNION SELECT @@lock_wait_timeout",
     f"{WAITS} WITH w AS (SELECT id FROM pins) SELECT COUNT(*), MAX(@@lock_wait_timeout) FROM w",
-    f"{WAITS} SELECT p.id, b.id FROM pins p JOIN boards b ON b.ts > p.ts ORDER BY 1, 2 LIMIT 3",
+    f"{WAITS} SELECT p.id, b.id FROM pins p JOIN boards b ON b.id > p.id ORDER BY 1, 2 LIMIT 3",
     f"{WAITS} SELECT @@lock_wait_timeout, COUNT(*) FROM usernames",
     f"{WAITS} SELECT @@lock_wait_timeout, DATABASE(), ROW_COUNT(), FOUND_ROWS()",
     f"{WAITS} SELECT COUNT(*) FROM legacy.customers, countries",
