@@ -131,7 +131,9 @@ def test_a_session_with_a_statement_at_work_is_told_why_it_ends_after_the_answer
     proxy, change = changing(own, 1, backends={"accounts": []})
     (client,) = sessions(proxy, "legacy", 1)
     assert client.ask("PREPARE s FROM 'SELECT COUNT(*) FROM customers'").kind == "ok"
-    client.write(query("SELECT SLEEP(1)"))
+    client.write(query("SELECT SLEEP(2)"))
+    other = proxy.raw()
+    wait_until(lambda: "SELECT SLEEP(2)" in str(other.ask("SHOW FULL PROCESSLIST").rows), "it is at work")
     change(databases=["demo"])
     assert client.reply().kind == "rows"
     assert ended(client, flavour)
