@@ -50,37 +50,19 @@ def follow_users(services: Services) -> None:
             continue
         if user is None:
             log.info("session ended: its user was removed", client=session.id, user=session.user.name)
-            why = _why(client, "its user was removed from the proxy's settings")
-            if why is not None and client.ready:
-                client.write_error(why, 0)
+            error = _error(client, "its user was removed from the proxy's settings")
+            if error is not None and client.ready:
+                client.write_error(error, 0)
             client.cut_off()
             continue
         if user.account != session.user.account and _keeps_connection(client):
-            log.warning(
-                "session ended: its rights were changed, and it had a connection of the account of before",
-                client=session.id,
-                user=user.name,
-                transaction_rolled_back=session.transaction.open,
-            )
-            client.end_soon(
-                _why(
-                    client,
-                    "its user's rights were changed while it had a transaction, lock or temporary table",
-                )
-            )
+            event = "session ended: its rights were changed, and it had a connection of the account of before"
+            why = "its user's rights were changed while it had a transaction, lock or temporary table"
+            _end_soon(client, event, why)
         elif _narrows(session.user, user) and _keeps_judged_text(client):
-            log.warning(
-                "session ended: its rights were narrowed, and it had a text judged by those of before",
-                client=session.id,
-                user=user.name,
-                transaction_rolled_back=session.transaction.open,
-            )
-            client.end_soon(
-                _why(
-                    client,
-                    "its user's rights were narrowed while it had a prepared statement or open handler",
-                )
-            )
+            event = "session ended: its rights were narrowed, and it had a text judged by those of before"
+            why = "its user's rights were narrowed while it had a prepared statement or open handler"
+            _end_soon(client, event, why)
         if session.transaction_mode == session.user.transaction_mode:
             session.transaction_mode = user.transaction_mode
         session.become(user)
@@ -102,9 +84,21 @@ def _keeps_judged_text(client: Connected) -> bool:
     return any(kind in _JUDGED_BEFORE for kept in pins.values() for kind, _ in kept)
 
 
-def _why(client: Connected, reason: str) -> ProxyError | None:
-    """What a client is told when its session ends: MySQL says why, MariaDB just closes the connection."""
-    return ProxyError("session_ended", reason=reason) if client.session.env.flavour.ends_with_error else None
+def _end_soon(client: Connected, event: str, why: str) -> None:
+    """End the session behind the statement at work. `event` is for the log, `why` for the client."""
+    session = client.session
+    log.warning(
+        event,
+        client=session.id,
+        user=session.user.name,
+        transaction_rolled_back=session.transaction.open,
+    )
+    client.end_soon(_error(client, why))
+
+
+def _error(client: Connected, why: str) -> ProxyError | None:
+    """What the client is sent when its session ends: MySQL says why, MariaDB just closes the connection."""
+    return ProxyError("session_ended", reason=why) if client.session.env.flavour.ends_with_error else None
 
 
 def _keeps_connection(client: Connected) -> bool:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
+from pymysql.cursors import Cursor
+
+from tests.integration.fixtures import Connect
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
 from tests.support.servers import LocalServer
@@ -25,3 +28,17 @@ def both_sides(demo: Demo, plain: LocalServer, table: str) -> Iterator[tuple[Raw
         assert through.login("demo", "demo", "scripts").kind == "ok"
         assert direct.login(plain.user, plain.password, "scripts").kind == "ok"
         yield through, direct
+
+
+@contextmanager
+def both_cursors(connect: Connect, plain: LocalServer, table: str) -> Iterator[tuple[Cursor, Cursor]]:
+    """Cursors of the proxy and of a server in the database `legacy`, with a table as `table` defines it."""
+    name = table.partition(" ")[0]
+    with closing(plain.connect()) as direct:
+        cursors = connect(database="legacy").cursor(), direct.cursor()
+        for cursor in cursors:
+            cursor.execute("USE legacy")
+            cursor.execute(f"CREATE TABLE {table}")
+        yield cursors
+        for cursor in cursors:
+            cursor.execute(f"DROP TABLE legacy.{name}")

@@ -11,6 +11,7 @@ from pymysql.cursors import Cursor
 
 from config.flavour import flavour_of
 from proxy.session.sqlstates import sqlstate_of
+from tests.integration.both_sides import both_cursors
 from tests.integration.fixtures import Connect
 from tests.support.servers import LocalServer
 
@@ -71,15 +72,8 @@ ON_SHARDS = [
 
 @pytest.fixture
 def both(connect: Connect, plain: LocalServer) -> Iterator[tuple[Cursor, Cursor]]:
-    direct = plain.connect()
-    cursors = connect(database="legacy").cursor(), direct.cursor()
-    for cursor in cursors:
-        cursor.execute("USE legacy")
-        cursor.execute("CREATE TABLE of_conditions (id INT PRIMARY KEY, v TINYINT)")
-    yield cursors
-    for cursor in cursors:
-        cursor.execute("DROP TABLE legacy.of_conditions")
-    direct.close()
+    with both_cursors(connect, plain, "of_conditions (id INT PRIMARY KEY, v TINYINT)") as cursors:
+        yield cursors
 
 
 def run(cursor: Cursor, sql: str) -> Any:

@@ -9,6 +9,7 @@ import pymysql
 import pytest
 from pymysql.cursors import Cursor
 
+from tests.integration.both_sides import both_cursors
 from tests.integration.fixtures import Connect
 from tests.support.servers import LocalServer
 
@@ -38,15 +39,8 @@ REFUSED = {
 
 @pytest.fixture
 def both(connect: Connect, plain: LocalServer) -> Iterator[tuple[Cursor, Cursor]]:
-    direct = plain.connect()
-    cursors = connect(database="legacy").cursor(), direct.cursor()
-    for cursor in cursors:
-        cursor.execute("USE legacy")
-        cursor.execute("CREATE TABLE of_modes (v TINYINT)")
-    yield cursors
-    for cursor in cursors:
-        cursor.execute("DROP TABLE legacy.of_modes")
-    direct.close()
+    with both_cursors(connect, plain, "of_modes (v TINYINT)") as cursors:
+        yield cursors
 
 
 def run(cursor: Cursor, sql: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
@@ -125,21 +125,34 @@ def look(servers: list[LocalServer]) -> Iterator[Connection]:
         run(connection, "DROP DATABASE IF EXISTS d")
 
 
+def differences(
+    kind: Flavour,
+    server: LocalServer,
+    look: Connection,
+    asked: Callable[[Connection, str], bool | None],
+    said: Callable[[StatementFacts], bool],
+) -> tuple[int, list[tuple[str, bool]]]:
+    """How many statements the server has answered for, and those of which the facts say otherwise."""
+    answered, wrong = 0, []
+    for sql in tried(kind):
+        about = facts(sql, kind)
+        if about.form.kind in _APART and sql not in _FURTHER:
+            continue
+        with prepared(server, look) as connection:
+            answer = asked(connection, sql)
+        if answer is not None:
+            answered += 1
+            if answer is not said(about):
+                wrong.append((sql, answer))
+    return answered, wrong
+
+
 def test_servers_use_set_transaction_up_for_the_statements_whose_facts_say_so(
     flavour: str, servers: list[LocalServer], look: Connection
 ) -> None:
     kind = FLAVOURS["mariadb" if flavour == "mariadb" else "mysql"]
-    seen, wrong = 0, []
-    for sql in tried(kind):
-        if facts(sql, kind).form.kind in _APART and sql not in _FURTHER:
-            continue
-        with prepared(servers[0], look) as connection:
-            uses = uses_up(connection, sql)
-        if uses is not None:
-            seen += 1
-            if uses is not facts(sql, kind).opens:
-                wrong.append((sql, uses))
-    assert seen > 120
+    answered, wrong = differences(kind, servers[0], look, uses_up, lambda about: about.opens)
+    assert answered > 120
     assert wrong == []
 
 
@@ -151,15 +164,6 @@ def test_mariadb_keeps_warnings_behind_the_statements_whose_facts_say_so(
         with prepared(servers[0], look) as connection:
             assert keeps_warnings(connection, "SELECT 1") is False
         return
-    seen, wrong = 0, []
-    for sql in tried(kind):
-        if facts(sql, kind).form.kind in _APART and sql not in _FURTHER:
-            continue
-        with prepared(servers[0], look) as connection:
-            keeps = keeps_warnings(connection, sql)
-        if keeps is not None:
-            seen += 1
-            if keeps is not facts(sql, kind).keeps_warnings:
-                wrong.append((sql, keeps))
-    assert seen > 100
+    answered, wrong = differences(kind, servers[0], look, keeps_warnings, lambda about: about.keeps_warnings)
+    assert answered > 100
     assert wrong == []
