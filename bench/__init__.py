@@ -2,6 +2,7 @@
 
     python -m bench [--rounds 5] [--seconds 5] [--threads 16] [--only WORKLOAD] …
     python -m bench --profile WORKLOAD
+    python -m bench.calls [WORKLOAD]    calls of functions a statement: calls.py
     python -m bench.growth              by shards, IDs, clients, workers and rows, as plots: growth.py
     python -m bench.streams             memory while ten million rows pass: streams.py
     python -m bench.misses              planning without the cache, with both readers and with one: misses.py
@@ -20,5 +21,5 @@ How it measures, and how to read what it prints, is docs/benchmarks.md. In the o
     growth       points along an axis           figures     their JSON, plots and page
     plots        SVG
 
-*.lua are the workloads for sysbench; client.lua is what they share.
+*.lua are the workloads for sysbench; client.lua and oltp.lua are what they share.
 """

@@ -99,6 +99,24 @@ def _load(server: Server, sizes: Sizes) -> None:
             connection.begin()
             _insert(cursor, "legacy.items", ("id", "body"), list(items(sizes)))
             connection.commit()
+            for number in range(1, sizes.sbtest_tables + 1):
+                _fill_sbtest(cursor, f"legacy.sbtest{number}", sizes.sbtest_rows)
+
+
+def _fill_sbtest(cursor: Cursor, table: str, count: int) -> None:
+    """A table as sysbench makes it, by the server itself."""
+    cursor.execute(
+        f"CREATE TABLE {table} (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, k INT NOT NULL DEFAULT 0,"
+        " c CHAR(120) NOT NULL DEFAULT '', pad CHAR(60) NOT NULL DEFAULT '', KEY k_1 (k))"
+    )
+    numbers = " CROSS JOIN ".join(
+        f"(VALUES {', '.join(f'({n})' for n in range(10))}) AS t{i}" for i in range(5)
+    )
+    cursor.execute("SET @n = 0")
+    cursor.execute(
+        f"INSERT INTO {table} (k, c, pad) SELECT 1 + FLOOR(RAND() * {count}),"
+        f" REPEAT(LPAD(@n := @n + 1, 11, '0'), 10), REPEAT(LPAD(@n, 11, '1'), 5) FROM {numbers} LIMIT {count}"
+    )
 
 
 def _insert(cursor: Cursor, table: str, columns: Sequence[str], rows: list[Row]) -> None:

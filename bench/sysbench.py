@@ -104,9 +104,25 @@ def command(
         "items": sizes.items,
         "scatter": sizes.scatter,
         "text": sizes.text,
+        **(_of_standard(target, sizes) if workload.standard else {}),
+        **workload.options,
         **(more or {}),
     }
     return [program, str(workload.script), *(f"--{name}={value}" for name, value in options.items()), "run"]
+
+
+def _of_standard(target: Target, sizes: Sizes) -> Mapping[str, object]:
+    """Options of sysbench's own scripts. The database that is not sharded is on the first host."""
+    host, port = target.addresses[0]
+    return {
+        "mysql-host": host,
+        "mysql-port": port,
+        "mysql-user": target.user,
+        "mysql-password": target.password,
+        "mysql-db": "legacy",
+        "tables": sizes.sbtest_tables,
+        "table-size": sizes.sbtest_rows,
+    }
 
 
 def run(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -36,6 +37,9 @@ class Sizes:
     board_pins: int = 60
     items: int = 10_000
     scatter: int = 100_000
+    sbtest_tables: int = 2
+    sbtest_rows: int = 20_000
+    """Tables of sysbench's own transactions, and rows of each."""
     text: int = 1000
     """Bytes of text in a pin, an item and an inserted comment: with the rest of the row, 1.1 KB."""
 
@@ -58,10 +62,19 @@ class Workload:
     """Measured when no workload is named."""
     others: tuple[Route, ...] = ()
     """The proxies of `OTHERS` that it is measured through."""
+    like: str | None = None
+    """The workload whose script it runs, with other `options`."""
+    options: Mapping[str, object] = field(default_factory=dict)
+    """Further ones for sysbench."""
 
     @property
     def script(self) -> Path:
-        return FOLDER / f"{self.name}.lua"
+        return FOLDER / f"{self.like or self.name}.lua"
+
+    @property
+    def standard(self) -> bool:
+        """Whether it is one of sysbench's own, an event of which is a transaction."""
+        return self.name.startswith("oltp-")
 
     def takes(self, route: Route) -> bool:
         """Whether it is measured on this route."""
@@ -72,9 +85,24 @@ class Workload:
         return asked if self.max_threads is None else min(asked, self.max_threads)
 
 
+TEXT: Mapping[str, object] = {"db-ps-mode": "disable"}
+"""For sysbench's own driver: statements as text. Without it they are prepared."""
+
 WORKLOADS = {
     one.name: one
     for one in (
+        Workload("oltp-rw", "sysbench oltp_read_write, prepared, not sharded", cpu_aim=1.5),
+        Workload("oltp-ro", "sysbench oltp_read_only, prepared, not sharded", cpu_aim=1.5),
+        Workload("oltp-wo", "sysbench oltp_write_only, prepared, not sharded", cpu_aim=1.5),
+        Workload(
+            "oltp-rw-text", "oltp_read_write as text, not sharded", cpu_aim=1.5, like="oltp-rw", options=TEXT
+        ),
+        Workload(
+            "oltp-ro-text", "oltp_read_only as text, not sharded", cpu_aim=1.5, like="oltp-ro", options=TEXT
+        ),
+        Workload(
+            "oltp-wo-text", "oltp_write_only as text, not sharded", cpu_aim=1.5, like="oltp-wo", options=TEXT
+        ),
         Workload("point", "point SELECT by ID of a 1.1 KB row", cpu_aim=1.15, others=OTHERS),
         Workload(
             "prepared",

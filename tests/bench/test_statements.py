@@ -24,7 +24,7 @@ from rewriter.planner import Rewriter
 PRINTING = Path(__file__).with_name("printing.lua")
 HOSTS = ("127.0.0.1:3306", "127.0.0.1:3308")
 EVENTS = 5
-SHARDED = [one for one in WORKLOADS.values() if one.name != "passthrough"]
+SHARDED = [one for one in WORKLOADS.values() if one.name != "passthrough" and not one.standard]
 
 
 @pytest.fixture

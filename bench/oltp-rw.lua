@@ -1,0 +1,3 @@
+-- sysbench's oltp_read_write.
+
+require("oltp").run("oltp_read_write")

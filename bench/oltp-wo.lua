@@ -1,0 +1,3 @@
+-- sysbench's oltp_write_only.
+
+require("oltp").run("oltp_write_only")
