@@ -35,7 +35,7 @@ SIGNAL = signal.SIGRTMIN + 3
 STATEMENTS = {"oltp-rw": 20, "oltp-ro": 16, "oltp-wo": 6}
 """Statements of an event; one for other workloads."""
 
-HOOK = '''
+HOOK = """
 import collections, json, os, signal, sys
 
 counted = collections.Counter()
@@ -43,7 +43,8 @@ counted = collections.Counter()
 def count(frame, event, arg):
     if event == "call":
         code = frame.f_code
-        counted["call", f"{code.co_qualname} ({code.co_filename.rpartition('/')[2]}:{code.co_firstlineno})"] += 1
+        file = code.co_filename.rpartition("/")[2]
+        counted["call", f"{code.co_qualname} ({file}:{code.co_firstlineno})"] += 1
     elif event == "c_call":
         counted["c_call", getattr(arg, "__qualname__", None) or repr(arg)] += 1
 
@@ -59,7 +60,7 @@ def switch(number, frame):
         os.rename(path + ".new", path)
 
 signal.signal(NUMBER, switch)
-'''
+"""
 
 Counted = Counter[tuple[str, str]]
 """How often a function was called, by ``call`` or ``c_call`` and its name."""
