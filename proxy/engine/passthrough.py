@@ -20,7 +20,7 @@ from rewriter.sql.statements.facts import UNREAD, StatementFacts
 from .work import Work
 
 if TYPE_CHECKING:
-    from proxy.session.prepared import Statement
+    from proxy.session.prepared import HostRepeat, Statement
 
 
 Ask = Callable[["Passthrough", str, bytes, ColumnMetadata | None, bytes, "Statement | None"], bool]
@@ -71,6 +71,9 @@ class Passthrough(Work, Receiver, Protocol):
         shards: Sequence[Load] = (),
     ) -> None:
         """Any statement; see `relay.Relay`."""
+
+    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat) -> None:
+        """`request` sends the statement of `repeat` over `conn`, which is as it must be."""
 
     def fetch(self, conn: BackendConnection, request: Request) -> None:
         """More of a result that `conn` still has, for which `request` asks."""

@@ -29,7 +29,7 @@ from proxy.engine.problems import NOTED
 from proxy.engine.session_sync import asks_for_warnings, effects_packets, sync_packets
 from proxy.engine.tracked import tracked_reply
 from proxy.engine.transcode import BinarySink, binary_reply
-from proxy.engine.untold import untold
+from proxy.engine.untold import moved, untold
 from proxy.errors import ProxyError
 from proxy.load import Load
 from proxy.session.outcome import RESULT_SET, Outcome
@@ -46,7 +46,7 @@ from rewriter.sql.statements.found_rows import KEEP, PRIMED
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
-    from proxy.session.prepared import Statement
+    from proxy.session.prepared import HostRepeat, Statement
 
 _IN_TRANS = int(Status.IN_TRANS)
 _NO_DATABASE = 1046
@@ -234,6 +234,15 @@ class Relay:
         self.request = self.once(sql) if request is None and self.once is not None else request
         held = client.session.transaction.held
         self._take(host, held.get(host) if held else None)
+
+    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat) -> None:
+        """`request` sends a statement over `conn`, as `run` would have it sent."""
+        self.client.work = self
+        self.conn, self.request, self.sql, self.database = conn, request, repeat.sql, repeat.database
+        self.plain, self.fresh, self.keeps_insert_id = False, False, False
+        self.shard = self.statement = self.id_offset = self.effects = self.column_metadata = None
+        self.shards = self.literals = ()
+        self.nature = repeat.plan.facts
 
     def fetch(self, conn: BackendConnection, request: Request) -> None:
         """Send `request`, which asks for more of a result that `conn` still has."""
@@ -435,9 +444,7 @@ class Relay:
         return shown
 
     def _is_stale(self, conn: BackendConnection) -> bool:
-        """Whether the error is that the connection has no current database any more: somebody has dropped it
-        (and perhaps made another of that name). Nothing has run; it is chosen anew.
-        """
+        """Whether the error is that the connection's current database was dropped: it is chosen anew."""
         err = conn.scanner.err  # with other words than the server's `own` it is the proxy's
         self.stale = err is not None and err.code == _NO_DATABASE and not (err.own or conn.scanner.rows_begun)
         return self.stale
@@ -449,21 +456,12 @@ class Relay:
 
     def _moved(self, conn: BackendConnection, error: Err) -> None:
         """`_moves`, and the reply is complete."""
-        client = self.client
         if error.code in ENDED:
             conn.close()
             reason = error.text()
             self.reply_lost(conn, ProxyError("host_lost", host=conn.host, reason=reason), clean=True)
-            return
-        transaction = client.session.transaction
-        if self.fresh and transaction.held.get(conn.host) is conn:
-            del transaction.held[conn.host]  # the transaction has not begun there
-            transaction.opened -= {conn.host}
-        problem = lease.refused_by_master(client, conn.host, error)
-        if isinstance(problem, Err) and transaction.held.get(conn.host) is not conn:
-            conn.unclean = conn.unclean or opens(client.session, conn)
-            lease.free(conn)
-        client.fail(problem)
+        else:
+            moved(self.client, conn, error, fresh=self.fresh)
 
     def reply_done(self, conn: BackendConnection) -> None:
         client = self.client
@@ -541,8 +539,7 @@ class Relay:
             client.close()
 
     def begin_to_drain(self, conn: BackendConnection) -> None:
-        """The connection is at work from now on, not only when the task takes its first step."""
-        self.draining = conn
+        self.draining = conn  # from now on, not only when the task takes its first step
         drained = self._drain(conn, None if self.plain else self.effects, self.literals)
         self.task = self.client.services.spawn(drained, "settle")
 

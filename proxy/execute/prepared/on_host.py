@@ -1,0 +1,180 @@
+"""An EXECUTE that is like its statement's last one, of a statement that goes whole to one host: what the last
+one has found out holds, so the packet goes there with the server's number of the statement in place of the
+client's, over a connection that needs nothing to be told before.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from proxy.backends.connection import BackendConnection
+from proxy.backends.reworded import AttributedConnection
+from proxy.engine import lease
+from proxy.engine.left_behind import effects_on
+from proxy.engine.passthrough import Request
+from proxy.wire.constants import Status
+
+from .statements import FORGOTTEN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from proxy.engine.exchange import Exchange
+    from proxy.errors import ProxyError
+    from proxy.session.prepared import HostRepeat, Statement
+    from proxy.session.transaction import Transaction
+
+_IN_TRANS = int(Status.IN_TRANS)
+_HEAD = Struct("<IBI")
+"""A packet's header of a COM_STMT_EXECUTE, the command, and the server's number of the statement."""
+_EXECUTE = 0x17
+_OF_HEAD = 5  # bytes of the payload in `_HEAD`
+
+
+class HostExecute(Request):
+    """The EXECUTE at work; each client has one, used again. `packet`: as it came, with its header."""
+
+    __slots__ = ("again", "client", "forgotten", "general", "packet", "repeat", "statement", "within")
+
+    def __init__(self, client: Exchange, execute: Callable[[Exchange, bytes], None]) -> None:
+        """`execute`: runs the payload of an EXECUTE by the general way."""
+        super().__init__(client.relay)
+        self.client = client
+        self.packet = b""
+        self.statement: Statement = None  # type: ignore[assignment]  # set by `run`
+        self.repeat: HostRepeat = None  # type: ignore[assignment]
+        self.forgotten = False  # the server does not know the statement any more
+        self.within = False  # a transaction was open on the connection before
+        self.general = execute
+        self.again = self._execute  # bound once
+
+    def run(self, statement: Statement, repeat: HostRepeat, packet: bytes) -> bool:
+        """Send it. False: something is otherwise than the last time, and nothing was done."""
+        client, settings, host = self.client, repeat.settings, repeat.host
+        session, snapshot = client.session, client.services.serving.snapshot
+        transaction = session.transaction
+        if (
+            transaction.pins
+            or session.settings is not settings
+            or snapshot.topology is not repeat.topology
+            or client.relay.once is not None
+            or client.writing_paused
+            or effects_on(client, host, repeat.plan) is not None
+        ):
+            return False
+        within = bool(transaction.explicit or transaction.held or not session.autocommit)
+        conn = transaction.held.get(host) if within else lease.take(client, host, repeat.database)
+        if conn is None:
+            return False
+        number = self._number(conn, repeat)
+        if not number or (within and not _open_on(transaction, conn)):
+            if not within:
+                lease.free(conn)
+            return False
+        client.ready, client.seq, client.snapshot = False, 0, snapshot
+        client.begun = conn.begun = monotonic()
+        client.sql, client.kind, client.plan = statement.sql, repeat.plan.kind, repeat.plan
+        client.reading, client.again, client.below = repeat.reading, self.again, None
+        self.statement, self.repeat, self.packet, self.within = statement, repeat, packet, within
+        statement.number = number
+        client.relay.take_up(conn, self, repeat)
+        if within:
+            conn.usual = settings.status | _IN_TRANS
+        rest = repeat.head_sent + packet[repeat.begin :]
+        conn.send(_HEAD.pack(len(rest) + _OF_HEAD, _EXECUTE, number) + rest, self)
+        return True
+
+    def _execute(self) -> None:
+        self.general(self.client, self.packet[4:])
+
+    def send(self, conn: BackendConnection) -> None:
+        """Another time, as it has not run: the general way does that."""
+        self._run_anew(conn)
+
+    def _number(self, conn: BackendConnection, repeat: HostRepeat) -> int:
+        """The server's number of the statement; 0 if the connection is not as it must be for it."""
+        known = conn.statements
+        if (
+            known is None
+            or known.leaving
+            or conn.settings is not repeat.settings
+            or (repeat.database is not None and conn.database != repeat.database)
+            or conn.receiver is not None
+            or conn.closed
+            or isinstance(conn, AttributedConnection)
+        ):
+            return 0
+        return known.find(repeat.key) or 0
+
+    # -- Receiver
+    # ---------------------------------------------------------------------------------------------------
+
+    def reply_data(self, conn: BackendConnection, data: bytes) -> None:
+        err = conn.scanner.err
+        if err is None and self.relay.effects is None:
+            self.client.transport.write(data)
+        elif err is not None and err.code in FORGOTTEN and not conn.scanner.rows_begun:
+            self.forgotten = True  # it has not run
+        else:
+            self.relay.reply_data(conn, data)
+
+    def reply_done(self, conn: BackendConnection) -> None:
+        conn.usual = -1
+        if self.forgotten:
+            self.forgotten = False
+            if conn.statements is not None:
+                conn.statements.forget(self.repeat.key)
+            self._run_anew(conn)
+            return
+        client, scanned = self.client, conn.scanner
+        session = client.session
+        usual = self.relay.effects is None and scanned.err is None and not scanned.warnings
+        within = scanned.status & _IN_TRANS != 0
+        if (
+            not usual
+            or within is not self.within
+            or conn.pinned
+            or session.diagnostics
+            or client.closed
+            or client.writing_paused
+            or client.host is not None
+        ):
+            self.relay.reply_done(conn)
+            return
+        self.relay.conn = None
+        client.host, client.shard = conn.host, None
+        client.first, client.last = conn.sent, conn.ended
+        ok = scanned.ok
+        if ok is None:
+            session.passed(scanned.rows)
+        else:
+            session.row_count = ok.affected
+            if ok.insert_id:
+                session.last_insert_id = ok.insert_id
+        if not within:
+            lease.free(conn)
+        client.finish("ok")
+
+    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
+        conn.usual = -1
+        self.relay.reply_lost(conn, error, clean)
+
+    def _run_anew(self, conn: BackendConnection) -> None:
+        """By the general way."""
+        client = self.client
+        client.relay.conn = client.work = None
+        if not self.within:
+            lease.free(conn)
+        try:
+            self.again()
+        except Exception as error:
+            client.met(error)
+
+
+def _open_on(transaction: Transaction, conn: BackendConnection) -> bool:
+    """Whether the session's transaction has begun on `conn`, as the server has said, too."""
+    if transaction.explicit and conn.host not in transaction.opened:
+        return False
+    return bool(conn.scanner.status & _IN_TRANS)
