@@ -72,8 +72,10 @@ class Passthrough(Work, Receiver, Protocol):
     ) -> None:
         """Any statement; see `relay.Relay`."""
 
-    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat) -> None:
-        """`request` sends the statement of `repeat` over `conn`, which is as it must be."""
+    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat, *, fresh: bool) -> None:
+        """`request` sends the statement of `repeat` over `conn`, which is as it must be. `fresh`: the session
+        had not had it before.
+        """
 
     def fetch(self, conn: BackendConnection, request: Request) -> None:
         """More of a result that `conn` still has, for which `request` asks."""

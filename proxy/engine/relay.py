@@ -235,11 +235,11 @@ class Relay:
         held = client.session.transaction.held
         self._take(host, held.get(host) if held else None)
 
-    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat) -> None:
+    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat, *, fresh: bool) -> None:
         """`request` sends a statement over `conn`, as `run` would have it sent."""
         self.client.work = self
         self.conn, self.request, self.sql, self.database = conn, request, repeat.sql, repeat.database
-        self.plain, self.fresh, self.keeps_insert_id = False, False, False
+        self.plain, self.fresh, self.keeps_insert_id = False, fresh, False
         self.shard = self.statement = self.id_offset = self.effects = self.column_metadata = None
         self.shards = self.literals = ()
         self.nature = repeat.plan.facts

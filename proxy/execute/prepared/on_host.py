@@ -14,6 +14,7 @@ from proxy.backends.reworded import AttributedConnection
 from proxy.engine import lease
 from proxy.engine.left_behind import effects_on
 from proxy.engine.passthrough import Request
+from proxy.engine.session_sync import sync_packets
 from proxy.wire.constants import Status
 
 from .statements import FORGOTTEN
@@ -65,12 +66,14 @@ class HostExecute(Request):
         ):
             return False
         within = bool(transaction.explicit or transaction.held or not session.autocommit)
-        conn = transaction.held.get(host) if within else lease.take(client, host, repeat.database)
+        held = transaction.held.get(host) if within else None
+        opens = transaction.explicit and held is None and not (transaction.held or session.distributes)
+        conn = lease.take(client, host, repeat.database) if opens or not within else held
         if conn is None:
             return False
         number = self._number(conn, repeat)
-        if not number or (within and not _open_on(transaction, conn)):
-            if not within:
+        if not number or (held is not None and not _open_on(transaction, held)):
+            if held is None:
                 lease.free(conn)
             return False
         client.ready, client.seq, client.snapshot = False, 0, snapshot
@@ -79,11 +82,16 @@ class HostExecute(Request):
         client.reading, client.again, client.below = repeat.reading, self.again, None
         self.statement, self.repeat, self.packet, self.within = statement, repeat, packet, within
         statement.number = number
-        client.relay.take_up(conn, self, repeat)
+        client.relay.take_up(conn, self, repeat, fresh=held is None)
+        rest = repeat.head_sent + packet[repeat.begin :]
+        execute = _HEAD.pack(len(rest) + _OF_HEAD, _EXECUTE, number) + rest
+        if opens:
+            packets, count = sync_packets(session, conn)
+            conn.send(packets + execute, self, count)
+        else:
+            conn.send(execute, self)
         if within:
             conn.usual = settings.status | _IN_TRANS
-        rest = repeat.head_sent + packet[repeat.begin :]
-        conn.send(_HEAD.pack(len(rest) + _OF_HEAD, _EXECUTE, number) + rest, self)
         return True
 
     def _execute(self) -> None:
@@ -165,7 +173,7 @@ class HostExecute(Request):
         """By the general way."""
         client = self.client
         client.relay.conn = client.work = None
-        if not self.within:
+        if client.session.transaction.held.get(conn.host) is not conn:
             lease.free(conn)
         try:
             self.again()
