@@ -348,6 +348,7 @@ class BackendConnection(asyncio.Protocol):
                     data = self._judged(receiver, data)
                     if not data:
                         return
+                self.usual = -1
                 self.receiver = None
                 if self.sent:
                     self._count()
@@ -411,6 +412,7 @@ class BackendConnection(asyncio.Protocol):
             if not data:
                 return
         self._torn = False
+        self.usual = -1
         self.given = 0
         self.replies -= 1
         more = self.replies > 0

@@ -316,6 +316,10 @@ class Relay:
         ):
             packets, count = self.packets_before(conn)
             conn.send(packets + query_packet(self.sql), self, count)
+            if (self.plain or self.effects is None) and (
+                session.transaction.explicit or not session.autocommit
+            ):
+                conn.usual = session.settings.status | _IN_TRANS  # which `accepts` accepts
         else:
             conn.ask(self.sql, self, self.answer)
         conn.shard, conn.shards = self.shard, self.shards
@@ -396,7 +400,9 @@ class Relay:
             elif self.database is not None and conn.scanner.err is not None and self._is_stale(conn):
                 return
             session = self.client.session
-            if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
+            if self.effects is None and not session.tracks_replies:
+                pass
+            elif conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
                 data = self._breaks(conn, data)
             elif session.tracker is not None:
                 data = tracked_reply(self.client, session.tracker, conn, data, self.nature, self.effects)
@@ -511,7 +517,10 @@ class Relay:
             return
         if session.diagnostics and not self._keeps_warnings(effects):
             session.apply(Outcome(diagnostics=[]))
-        if session.transaction.held or scanned.status & _IN_TRANS or conn.pinned:
+        transaction = session.transaction
+        if transaction.explicit and scanned.status & _IN_TRANS and transaction.held.get(conn.host) is conn:
+            transaction.ending = b""  # as `give_back`
+        elif transaction.held or scanned.status & _IN_TRANS or conn.pinned:
             lease.give_back(client, conn)
         else:
             lease.free(conn)

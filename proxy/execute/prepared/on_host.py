@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from proxy.engine.exchange import Exchange
-    from proxy.errors import ProxyError
     from proxy.session.prepared import HostRepeat, Statement
     from proxy.session.transaction import Transaction
 
@@ -37,7 +36,7 @@ _OF_HEAD = 5  # bytes of the payload in `_HEAD`
 class HostExecute(Request):
     """The EXECUTE at work; each client has one, used again. `packet`: as it came, with its header."""
 
-    __slots__ = ("again", "client", "forgotten", "general", "packet", "repeat", "statement", "within")
+    __slots__ = ("again", "client", "forgotten", "general", "packet", "repeat", "statement")
 
     def __init__(self, client: Exchange, execute: Callable[[Exchange, bytes], None]) -> None:
         """`execute`: runs the payload of an EXECUTE by the general way."""
@@ -47,7 +46,6 @@ class HostExecute(Request):
         self.statement: Statement = None  # type: ignore[assignment]  # set by `run`
         self.repeat: HostRepeat = None  # type: ignore[assignment]
         self.forgotten = False  # the server does not know the statement any more
-        self.within = False  # a transaction was open on the connection before
         self.general = execute
         self.again = self._execute  # bound once
 
@@ -80,7 +78,7 @@ class HostExecute(Request):
         client.begun = conn.begun = monotonic()
         client.sql, client.kind, client.plan = statement.sql, repeat.plan.kind, repeat.plan
         client.reading, client.again, client.below = repeat.reading, self.again, None
-        self.statement, self.repeat, self.packet, self.within = statement, repeat, packet, within
+        self.statement, self.repeat, self.packet = statement, repeat, packet
         statement.number = number
         client.relay.take_up(conn, self, repeat, fresh=held is None)
         rest = repeat.head_sent + packet[repeat.begin :]
@@ -91,7 +89,7 @@ class HostExecute(Request):
         else:
             conn.send(execute, self)
         if within:
-            conn.usual = settings.status | _IN_TRANS
+            conn.usual = settings.status | _IN_TRANS  # which the relay accepts
         return True
 
     def _execute(self) -> None:
@@ -121,53 +119,19 @@ class HostExecute(Request):
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         err = conn.scanner.err
-        if err is None and self.relay.effects is None:
-            self.client.transport.write(data)
-        elif err is not None and err.code in FORGOTTEN and not conn.scanner.rows_begun:
+        if err is not None and err.code in FORGOTTEN and not conn.scanner.rows_begun:
             self.forgotten = True  # it has not run
         else:
             self.relay.reply_data(conn, data)
 
     def reply_done(self, conn: BackendConnection) -> None:
-        conn.usual = -1
-        if self.forgotten:
-            self.forgotten = False
-            if conn.statements is not None:
-                conn.statements.forget(self.repeat.key)
-            self._run_anew(conn)
-            return
-        client, scanned = self.client, conn.scanner
-        session = client.session
-        usual = self.relay.effects is None and scanned.err is None and not scanned.warnings
-        within = scanned.status & _IN_TRANS != 0
-        if (
-            not usual
-            or within is not self.within
-            or conn.pinned
-            or session.diagnostics
-            or client.closed
-            or client.writing_paused
-            or client.host is not None
-        ):
+        if not self.forgotten:
             self.relay.reply_done(conn)
             return
-        self.relay.conn = None
-        client.host, client.shard = conn.host, None
-        client.first, client.last = conn.sent, conn.ended
-        ok = scanned.ok
-        if ok is None:
-            session.passed(scanned.rows)
-        else:
-            session.row_count = ok.affected
-            if ok.insert_id:
-                session.last_insert_id = ok.insert_id
-        if not within:
-            lease.free(conn)
-        client.finish("ok")
-
-    def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
-        conn.usual = -1
-        self.relay.reply_lost(conn, error, clean)
+        self.forgotten = False
+        if conn.statements is not None:
+            conn.statements.forget(self.repeat.key)
+        self._run_anew(conn)
 
     def _run_anew(self, conn: BackendConnection) -> None:
         """By the general way."""
