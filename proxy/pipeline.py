@@ -167,7 +167,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
         return
     host = plan.host(client.snapshot.topology)
     admit_host(client, plan, host)
-    sql = sent(client, plan, literals)
+    sql = client.sql if plan.unchanged else sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
         admit_routine(client, host, plan, results=client.session.multi_results)
     effects = plan.effects

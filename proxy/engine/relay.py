@@ -26,7 +26,7 @@ from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import ends_one_part, left_behind
 from proxy.engine.passthrough import Ask, Request, Send
 from proxy.engine.problems import NOTED
-from proxy.engine.session_sync import asks_for_warnings, effects_packets, sync_packets
+from proxy.engine.session_sync import asks_for_warnings, effects_packets, open_on, sync_packets
 from proxy.engine.tracked import tracked_reply
 from proxy.engine.transcode import BinarySink, binary_reply
 from proxy.engine.untold import moved, untold
@@ -250,8 +250,7 @@ class Relay:
         client.work = self
         self.plain, self.fresh = True, False
         self.database = self.column_metadata = self.shard = self.statement = None
-        self.shards = ()
-        self.conn = conn
+        self.conn, self.shards = conn, ()
         conn.begun = client.begun
         if client.writing_paused:
             conn.transport.pause_reading()
@@ -308,20 +307,16 @@ class Relay:
             return
         if client.writing_paused:
             conn.transport.pause_reading()
-        if (
-            conn.settings is not session.settings
-            or session.transaction.explicit
-            or not session.autocommit
-            or (self.effects is not None and not self.plain)
-        ):
+        transaction, settings = session.transaction, session.settings
+        within = transaction.explicit or not session.autocommit
+        unusual = conn.settings is not settings or (self.effects is not None and not self.plain)
+        if unusual or (within and not open_on(transaction, conn)):
             packets, count = self.packets_before(conn)
             conn.send(packets + query_packet(self.sql), self, count)
-            if (self.plain or self.effects is None) and (
-                session.transaction.explicit or not session.autocommit
-            ):
-                conn.usual = session.settings.status | _IN_TRANS  # which `accepts` accepts
         else:
-            conn.ask(self.sql, self, self.answer)
+            conn.ask(self.sql, self, None if within else self.answer)
+        if within and (self.plain or self.effects is None):
+            conn.usual = settings.status | _IN_TRANS  # which `accepts` accepts
         conn.shard, conn.shards = self.shard, self.shards
 
     def packets_before(self, conn: BackendConnection) -> tuple[bytes, int]:
@@ -400,12 +395,11 @@ class Relay:
             elif self.database is not None and conn.scanner.err is not None and self._is_stale(conn):
                 return
             session = self.client.session
-            if self.effects is None and not session.tracks_replies:
-                pass
-            elif conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
-                data = self._breaks(conn, data)
-            elif session.tracker is not None:
-                data = tracked_reply(self.client, session.tracker, conn, data, self.nature, self.effects)
+            if self.effects is not None or session.tracks_replies:
+                if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
+                    data = self._breaks(conn, data)
+                elif session.tracker is not None:
+                    data = tracked_reply(self.client, session.tracker, conn, data, self.nature, self.effects)
         self.client.transport.write(data)
 
     def _breaks(self, conn: BackendConnection, data: bytes) -> bytes:

@@ -14,7 +14,7 @@ from proxy.backends.reworded import AttributedConnection
 from proxy.engine import lease
 from proxy.engine.left_behind import effects_on
 from proxy.engine.passthrough import Request
-from proxy.engine.session_sync import sync_packets
+from proxy.engine.session_sync import open_on, sync_packets
 from proxy.wire.constants import Status
 
 from .statements import FORGOTTEN
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from proxy.engine.exchange import Exchange
     from proxy.session.prepared import HostRepeat, Statement
-    from proxy.session.transaction import Transaction
 
 _IN_TRANS = int(Status.IN_TRANS)
 _HEAD = Struct("<IBI")
@@ -70,7 +69,7 @@ class HostExecute(Request):
         if conn is None:
             return False
         number = self._number(conn, repeat)
-        if not number or (held is not None and not _open_on(transaction, held)):
+        if not number or (held is not None and not open_on(transaction, held)):
             if held is None:
                 lease.free(conn)
             return False
@@ -143,10 +142,3 @@ class HostExecute(Request):
             self.again()
         except Exception as error:
             client.met(error)
-
-
-def _open_on(transaction: Transaction, conn: BackendConnection) -> bool:
-    """Whether the session's transaction has begun on `conn`, as the server has said, too."""
-    if transaction.explicit and conn.host not in transaction.opened:
-        return False
-    return bool(conn.scanner.status & _IN_TRANS)
