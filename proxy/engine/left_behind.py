@@ -60,14 +60,15 @@ def ends_one_part(session: Session, conn: BackendConnection, effects: Effects | 
 def pin(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> None:
     """Note what keeps the session on `conn` from now on, and what no longer does."""
     kept = session.transaction.pins.setdefault(conn.host, [])
+    database = conn.database or session.database or ""
     for kind, name in effects.unpins:
-        what = (kind, _written(name, literals))
+        what = (kind, _written(kind, name, literals, database))
         if not what[1]:
             kept[:] = [one for one in kept if one[0] != kind]
         elif what in kept:
             kept.remove(what)
     for kind, name in effects.pins:
-        what = (kind, _written(name, literals))
+        what = (kind, _written(kind, name, literals, database))
         if kind == "lock" or what not in kept:
             kept.append(what)
     if kept:
@@ -76,9 +77,12 @@ def pin(session: Session, conn: BackendConnection, effects: Effects, literals: V
         del session.transaction.pins[conn.host]
 
 
-def _written(name: str | int, literals: Values) -> str:
+def _written(kind: str, name: str | int, literals: Values, database: str) -> str:
+    """The name of what a statement leaves or ends; of a table with its database."""
     if isinstance(name, int):
         return literals[name][:-1].decode("utf-8", "replace").lower()
+    if kind == "table" and name and "\0" not in name:
+        name = f"{database}\0{name}"
     return name.lower()
 
 

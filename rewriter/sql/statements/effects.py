@@ -179,7 +179,7 @@ def _definition(source: Source, form: StatementForm, counted: Found) -> Effects:
         return Effects(database=source.at(at).name if form.verb == "DROP" else "*")
     if form.objects.has_code or _renames(source, form):
         return Effects(defines=True)
-    pins = tuple((state.value, _last_name(source, at)) for state in form.leaves)
+    pins = tuple((state.value, _qualified(source, at)) for state in form.leaves)
     unpins = _tables(source, at) if form.ends else ()
     return Effects(pins, unpins, found_rows=counted)
 
@@ -207,11 +207,20 @@ def _last_name(source: Source, at: int) -> str:
     return source.at(at).name
 
 
+def _qualified(source: Source, at: int) -> str:
+    """`database.name` or `name` at a place, with a NUL byte in place of the dot, which names may have."""
+    parts = [source.at(at).name]
+    while source.is_name(at) and source.is_op(at + 1, "."):
+        at += 2
+        parts.append(source.at(at).name)
+    return "\0".join(parts)
+
+
 def _tables(source: Source, at: int) -> tuple[Pin, ...]:
     """The tables that DROP names, each as often as it may have been made."""
     found: list[Pin] = []
     while source.is_name(at):
-        found.append(("table", _last_name(source, at)))
+        found.append(("table", _qualified(source, at)))
         while at < len(source.tokens) and not source.is_op(at, ","):
             at += 1
         at += 1
