@@ -37,6 +37,12 @@ _OWN_HINTS: Final = re.compile(
     r"|(scatter)\b(?!\s*\()|(with_deleted)\b(?!\s*\())",
     re.IGNORECASE,
 )
+_OF_STATEMENT: Final = re.compile(
+    r"\b(?:SET_VAR|MAX_EXECUTION_TIME|RESOURCE_GROUP)\s*\((?:'[^']*'|\"[^\"]*\"|`[^`]*`|[^)'\"`])*\)",
+    re.IGNORECASE,
+)
+"""Hints with the scope of a statement: a server takes them in the first SELECT of a UNION, once."""
+_BLOCK_NAME: Final = re.compile(r"\bQB_NAME\s*\(", re.IGNORECASE)
 _INSERT_ID: Final = ("LAST_INSERT_ID()", "@@last_insert_id")
 
 
@@ -54,10 +60,31 @@ def take_hints(source: Source, edits: Edits) -> Hints:
             scatter = scatter or bool(one[5])
             with_deleted = with_deleted or bool(one[6])
         if found:
-            rest = _OWN_HINTS.sub(" ", token.text[3:-2]).strip()
-            text = f"/*+ {rest} */" if rest else " "
-            edits.replace(Span(at, at + 1), encoded(text))
+            _keep_hints(edits, at, _OWN_HINTS.sub(" ", token.text[3:-2]))
     return Hints(shard, same, scatter, with_deleted)
+
+
+def drop_statement_hints(source: Source, edits: Edits) -> bool:
+    """Take out hints with the scope of a statement, for a SELECT behind the first one of a UNION. Returns
+    whether there are any.
+    """
+    found = False
+    for at, token in enumerate(source.tokens):
+        if token.kind == HINT and _OF_STATEMENT.search(token.text):
+            found = True
+            _keep_hints(edits, at, _OF_STATEMENT.sub(" ", _OWN_HINTS.sub(" ", token.text[3:-2])))
+    return found
+
+
+def names_query_blocks(source: Source) -> bool:
+    """Whether a hint names a query block. A statement may have each name once."""
+    return any(token.kind == HINT and _BLOCK_NAME.search(token.text) for token in source.tokens)
+
+
+def _keep_hints(edits: Edits, at: int, hints: str) -> None:
+    """Write these in the place of the token of hints, which is at this index."""
+    hints = hints.strip()
+    edits.replace(Span(at, at + 1), encoded(f"/*+ {hints} */" if hints else " "))
 
 
 def fill_slots(
