@@ -250,7 +250,7 @@ class Scatter:
 
     `part` is each shard's SELECT inside a UNION ALL, with the `hidden` columns at its end that `order` and
     `aggregates` need; `tail` orders a host's result. `next_part`: `part` behind the first one, without hints
-    for the whole statement. `rows` and `offset` are those of LIMIT: a shard gives the first `rows` + `offset`.
+    for the whole statement. `rows`, `offset`: those of LIMIT; a shard gives the first `rows` + `offset`.
     `reference` has the column definitions that the client must get. `exact`: some columns of `part` come as
     DOUBLEs, so that these must always be asked for (`Env.exact`). `per_shard`: each shard gets a statement of
     its own, see per_shard.py. `values`: the literals and user variables (indexes) that the columns'

@@ -19,7 +19,16 @@ from rewriter.text.tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
 from rewriter.text.written import encoded
 
 from .scope import Refuse
-from .values import LOCK_HOLDERS, NUMBERED, SLOT_TYPES, TYPED_BY, Slots, slot_at, variable_of
+from .values import (
+    LOCK_HOLDERS,
+    NUMBERED,
+    SLOT_TYPES,
+    TYPED_BY,
+    Slots,
+    changed_variable_at,
+    slot_at,
+    variable_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +108,7 @@ def fill_slots(
     warned: bool = False,
     numbered: bool = False,
     own_id: bool = True,
+    on_shards: bool = False,
 ) -> None:
     """Put the session's values in the place of what stands for them (`typed`: with the type it has), and the
     `parameters` of a prepared statement.
@@ -108,12 +118,13 @@ def fill_slots(
     server, whose connection has it as the session does until the statement assigns it.
 
     Without `variables` user variables are left to the server, whose connection has them as the session does;
-    with `known` their values are slots all the same, for what is routed by them.
+    with `known` their values are slots all the same, for what is routed by them. `on_shards`: so are the
+    variables of `CHANGED_ON_SHARDS`.
     """
     tokens = source.tokens
     at = 0
     while at < len(tokens):
-        found = slot_at(source, at)
+        found = slot_at(source, at) or (changed_variable_at(source, at) if on_shards else None)
         if found is not None and not variables and variable_of(found[0]):
             if known:
                 slots.index(found[0])
