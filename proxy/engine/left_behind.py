@@ -224,7 +224,7 @@ async def ask_left_behind(
         if reply.err is None:
             row = reply.values()[0]
             id = int(row[0] or 0) if asks else 0
-            if asks and (effects.asks_insert_id or (ok is not None and ok.insert_id == id)):
+            if asks and (effects.asks_insert_id or ok is None or ok.insert_id == id):
                 session.apply(Outcome(insert_id=id))
             found = int(row[-1] or 0)
             if not counted and not (effects.found_rows == PRIMED and found == NEVER_FOUND):

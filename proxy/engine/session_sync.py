@@ -43,7 +43,7 @@ def effects_packets(session: Session, conn: BackendConnection, effects: Effects)
     packets = []
     if effects.found_rows == PRIMED and XA not in session.transaction.pins.get(conn.host, ()):
         packets.append(_PRIME[session.env.flavour.name])
-    if effects.asks_insert_id:
+    if effects.may_ask_insert_id:
         packets.append(b"SET last_insert_id=%d" % session.last_insert_id)
     if len(packets) == 2 and session.row_count == 1:
         packets.reverse()  # what changes no rows leaves ROW_COUNT() as it was: SELECT INTO makes it 1, SET 0

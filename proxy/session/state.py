@@ -108,6 +108,7 @@ class Session:
     defaults: Mapping[str, bytes] = field(default_factory=dict)  # the servers' own: sql_mode, autocommit
     database: str | None = None
     settings: Settings = LOGIN
+    shown_settings: Settings | None = None  # what statements read of them, while the proxy has set others
     capability_set: int = 0  # of the connections to servers that serve it: see backends.pool
     multi_statements: bool = False  # CLIENT_MULTI_STATEMENTS, or COM_SET_OPTION: several in one text
     multi_results: bool = True  # CLIENT_MULTI_RESULTS: it can read what CALL may give

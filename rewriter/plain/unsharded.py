@@ -73,10 +73,10 @@ class About(NamedTuple):
 
 class Text:
     """A statement's text with the session's values in it, and the names of these values. `parameters`: also
-    with those of a prepared statement, which a server takes by itself.
+    with those of a prepared statement, which a server takes by itself. `on_shards`: see `fill_slots`.
     """
 
-    def __init__(self, statement: Statement, *, parameters: bool = False) -> None:
+    def __init__(self, statement: Statement, *, parameters: bool = False, on_shards: bool = False) -> None:
         source = statement.source
         self._statement = statement
         self.source = source
@@ -94,6 +94,7 @@ class Text:
                 warned=self.flavour.warned_in_statement,
                 numbered=self.flavour.numbers_in_statement,
                 own_id=not assigns_insert_id(source),
+                on_shards=on_shards,
             )
             fill_lock_holders(source, self.slots, self.edits)
         take_hints(source, self.edits)

@@ -423,7 +423,7 @@ def _for_effects(client: Exchange, statement: Statement, request: Execute | Bulk
     insert id, its parameters.
     """
     effects = statement.plan.effects
-    if effects is None or effects.insert_id != "compare" or not statement.parameters:
+    if effects is None or not effects.compares_insert_id or not statement.parameters:
         return statement.literals
     try:
         return statement.literals + _literals(client, statement, request, {})

@@ -23,6 +23,10 @@ ASSIGNED: Final = "assigned"
 """Effects.insert_id of a statement that has LAST_INSERT_ID(value) in it: only the server knows whether it has
 evaluated that."""
 
+ROWS: Final = "rows"
+"""Effects.insert_id of an INSERT of several rows: as "compare", but if it fails behind the first row, only
+the server knows whether it has made a number for that."""
+
 Pin = tuple[str, str | int]
 """What keeps a session on its connection: a kind ("lock", "table", "prepare", "handler", "tables", "flush",
 "xa") and a name, or the index of the literal that holds it. The name "" is unknown: it stays until the
@@ -45,9 +49,9 @@ class ConnectionState(Flag):
 class Effects(NamedTuple):
     """`pins` and `unpins`: what begins and ends to keep the session on the connection; an unpin without a
     name ends all of its kind. `variables`: user variables that it may assign. `routine`: it may assign any.
-    `found_rows`: how FOUND_ROWS() is known (see found_rows.py). `insert_id`: "compare": the reply's insert id
-    is the server's own, unless it is the value of one of the literals; "ask": only the server knows, as with
-    ASSIGNED; "given": the client gave it, so LAST_INSERT_ID() stays.
+    `found_rows`: how FOUND_ROWS() is known (see found_rows.py). `insert_id`: "compare", as with ROWS: the
+    reply's insert id is the server's own, unless it is the value of one of the literals; "ask", as with
+    ASSIGNED: only the server knows; "given": the client gave it, so LAST_INSERT_ID() stays.
     `database`: the one that is dropped, or "*" when one's defaults change: connections choose theirs anew.
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
     `defines`: it changes which triggers, functions, procedures or views there are. `locks`: it takes, ends or
@@ -97,7 +101,23 @@ class Effects(NamedTuple):
         """The same for an INSERT. `composed`: a server knows LAST_INSERT_ID() as a local ID only, which the
         OK packet tells, too.
         """
-        return self._replace(insert_id="") if composed and self.insert_id == ASSIGNED else self
+        if composed and self.insert_id in (ASSIGNED, ROWS):
+            return self._replace(insert_id="" if self.insert_id == ASSIGNED else "compare")
+        return self
+
+    def of_rows(self) -> Effects:
+        """The effects of an INSERT with several rows in the place of one."""
+        return self._replace(insert_id=ROWS) if self.insert_id == "compare" else self
+
+    @property
+    def compares_insert_id(self) -> bool:
+        """Whether the literals tell if the insert id of the reply is the server's own."""
+        return self.insert_id in ("compare", ROWS)
+
+    @property
+    def may_ask_insert_id(self) -> bool:
+        """Whether the server may have to be asked for LAST_INSERT_ID(), if only behind an error."""
+        return self.asks_insert_id or self.insert_id == ROWS
 
     @property
     def asks_insert_id(self) -> bool:
@@ -297,8 +317,10 @@ def _insert_id(source: Source, form: StatementForm) -> str:
     at = next((at for at in range(len(source.tokens)) if source.is_word(at, "VALUES", "VALUE")), -1)
     if at < 0:
         return "ask"
+    rows = 0
     for token in source.tokens[at + 1 :]:
         plain = token.literal >= 0 or token.text in _PLAIN_VALUES or token.text in ("(", ")", ",")
         if not plain:
             return "ask"
-    return "compare"
+        rows += token.text == "("
+    return "compare" if rows == 1 else ROWS
