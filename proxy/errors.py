@@ -294,6 +294,11 @@ _KINDS = (
         "Call a stored function in a statement of its own.",
     ),
     ErrorKind(
+        "procedure_not_on_shards", 1305, "42000",
+        "PROCEDURE {procedure} does not exist: a sharded database has the tables that the schema names, and no procedures.",
+        "CALL one of a database that is not sharded, or of a shard's ({place}).",
+    ),
+    ErrorKind(
         "lock_elsewhere", 1235, "42000",
         "{function}() cannot be called here: all named locks are on one host, and this statement {where}.",
         "Call it in a statement without tables, as SELECT {function}(…), before or behind this one.",
