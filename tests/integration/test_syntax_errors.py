@@ -13,6 +13,15 @@ from tests.support.demo import Demo
 from tests.support.servers import LocalServer
 
 STATEMENTS = (
+    "SELECT id FROM FROM pins",
+    "SELECT a b c FROM nope",
+    "SELECT id FROM pins, ORDER BY id",
+    "SELECT id FROM WHERE id = 5",
+    "SELECT pins.id FROM nope.FROM pins x y",
+    "UPDATE SET data = 'a' WHERE id = 5",
+    "DELETE FROM WHERE id = 5",
+    "INSERT INTO VALUES (1)",
+    "SELECT nope.id b c FROM pins ORDER BY nope",
     "SELECT COUNT(id b) FROM users",
     "SELECT COUNT(id b) FROM users WHERE id = 5",
     "SELECT COUNT(id b) FROM users WHERE id IN (206158430209, 1125968626319379)",
