@@ -253,6 +253,7 @@ _KINDS = (
     ErrorKind("unknown_dropped", 1051, "42S02", "Unknown table '{database}.{table}'"),
     ErrorKind("unknown_star", 1051, "42S02", "Unknown table '{table}'"),
     ErrorKind("unknown_target", 1109, "42S02", "Unknown table '{table}' in MULTI DELETE"),
+    ErrorKind("not_unique_table", 1066, "42000", "Not unique table/alias: '{table}'"),
     ErrorKind("unknown_column", 1054, "42S22", "Unknown column '{column}' in '{clause}'"),
     ErrorKind("ambiguous_column", 1052, "23000", "Column '{column}' in field list is ambiguous"),
     ErrorKind("ambiguous_on_duplicate", 1052, "23000", "Column '{column}' in {clause} is ambiguous"),

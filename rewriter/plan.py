@@ -296,7 +296,7 @@ class Plan:
 class Reject(Plan):
     """Not run. `error` is an entry of the error registry, `arguments` fill its text.
 
-    `probe`: the statement may be no SQL at all, since the rewriter could not read it or has read a word as an
+    `probe`: the statement may be no SQL at all, since the rewriter has not read it or has read a word as an
     unknown name: have a server PREPARE the client's bytes, and give its error instead if that is 1064.
     """
 

@@ -27,6 +27,7 @@ from .plain.ddl import define
 from .plain.diagnostics import get_diagnostics
 from .plain.load import load
 from .plain.locks import lock, switch_keys
+from .plain.maintenance import maintain
 from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Plan, Reject
@@ -96,6 +97,7 @@ RULES: Final[tuple[Rule, ...]] = (
     change,
     reorder,
     do,
+    maintain,
     define,
     admin,
 )

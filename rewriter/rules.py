@@ -252,7 +252,7 @@ def admin(statement: Statement) -> Plan | None:
         return replace(not_yet(_BLOCK, reason, advice), probe=True)
     if form.kind in _NOT_FOR_SHARDS:
         found = _elsewhere(statement) or plan_nowhere(statement, About()) or _unknown_procedure(statement)
-        return found or not_yet(form.words, *_why(statement.names, form))
+        return found or replace(not_yet(form.words, *_why(statement.names, form)), probe=True)
     return None
 
 
