@@ -34,6 +34,7 @@ from proxy.execute.everywhere import run_everywhere
 from proxy.execute.fan.fanout import FanOut
 from proxy.execute.files import FileRequest
 from proxy.execute.gathering.gather import start_gather
+from proxy.execute.maintenance import run_maintenance
 from proxy.execute.multi_statement import run_multi_statement
 from proxy.execute.read_first import read_first, spreads
 from proxy.execute.reorder import reorder
@@ -46,6 +47,7 @@ from proxy.local import run_builtin
 from proxy.local.views import run_views
 from proxy.session.values import values_of
 from rewriter.plans import (
+    Access,
     AnyHost,
     BindError,
     Bound,
@@ -72,6 +74,7 @@ from rewriter.plans import (
 )
 from rewriter.plans.builtins import Builtin
 from rewriter.plans.cached import CachedSelect, Touching
+from rewriter.plans.maintenance import TableMaintenance
 from rewriter.plans.variants import by_variant
 from rewriter.text.masks import unmask
 
@@ -491,6 +494,16 @@ def _ddl(client: Exchange, plan: Ddl, literals: Values) -> None:
     work.start(run_ddl(client, plan, bound, work))
 
 
+def _maintain(client: Exchange, plan: TableMaintenance, literals: Values) -> None:
+    values = values_of(client.session, plan, literals)
+    asked = plan.for_each(values, client.snapshot.topology)
+    write = plan.access > Access.READ
+    for table, statements in zip(plan.maintained, asked, strict=True):
+        admit_bound(client, table.sharded_keyspace, Bound(statements), write=write, joins=False)
+    work = TaskWork(client)
+    work.start(run_maintenance(client, plan, asked, work))
+
+
 def _builtin(client: Exchange, plan: Builtin, literals: Values) -> None:
     run_builtin(client, plan, values_of(client.session, plan, literals))
 
@@ -517,6 +530,7 @@ _EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = by_varia
         Insert: _insert,
         Everywhere: _everywhere,
         Ddl: _ddl,
+        TableMaintenance: _maintain,
         ReadThenWrite: _read_write,
         Reorder: _reorder,
         Builtin: _builtin,

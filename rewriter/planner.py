@@ -27,6 +27,7 @@ from .plain.ddl import define
 from .plain.diagnostics import get_diagnostics
 from .plain.load import load
 from .plain.locks import lock, switch_keys
+from .plain.maintenance import maintain
 from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Plan, Reject
@@ -96,6 +97,7 @@ RULES: Final[tuple[Rule, ...]] = (
     change,
     reorder,
     do,
+    maintain,
     define,
     admin,
 )
@@ -553,10 +555,13 @@ def _by_rules(statement: Statement) -> Plan:
 
 def _without_functions(statement: Statement, plan: Plan) -> Plan:
     """The plan, but stored functions are not where the shards are."""
-    source = statement.source
+    source, env = statement.source, statement.names.env
     if plan.without_functions:
-        for at in foreign_calls(source, flavour=statement.names.env.flavour):
-            return Reject(error="function_not_on_shards", arguments={"function": source.at(at).name})
+        for at in foreign_calls(source, flavour=env.flavour):
+            database = source.at(at - 2).name if source.is_op(at - 1, ".") else env.database
+            name = f"{database}.{source.at(at).name}" if database else source.at(at).name
+            # probe: it may be no call, as LATERAL (…) on a server that does not have that
+            return Reject(error="function_not_on_shards", arguments={"function": name}, probe=True)
     return plan
 
 

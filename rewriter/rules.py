@@ -251,12 +251,30 @@ def admin(statement: Statement) -> Plan | None:
         advice = "USE a database that is not sharded first, or send its statements one by one."
         return replace(not_yet(_BLOCK, reason, advice), probe=True)
     if form.kind in _NOT_FOR_SHARDS:
-        found = _elsewhere(statement) or plan_nowhere(statement, About())
-        return found or not_yet(form.words, *_why(statement.names, form))
+        found = _elsewhere(statement) or plan_nowhere(statement, About()) or _unknown_procedure(statement)
+        return found or replace(not_yet(form.words, *_why(statement.names, form)), probe=True)
     return None
 
 
 _BLOCK: Final = "a block of statements outside of a routine"
+
+
+def _unknown_procedure(statement: Statement) -> Plan | None:
+    """The answer to CALL of a procedure in a sharded database; None for anything else."""
+    source, names = statement.source, statement.names
+    at = name_of(source, recognize(source))
+    if statement.form.kind is not Kind.CALL or not source.is_name(at):
+        return None
+    database, name = names.env.database or "", source.at(at).name
+    if source.is_op(at + 1, "."):
+        database, name = name, source.at(at + 2).name
+    logical = names.schema.databases.get(database)
+    if logical is None or logical.keyspace is not None:
+        return None
+    arguments = {"procedure": f"{database}.{name}", "place": _some_database(names)}
+    return Reject(error="procedure_not_on_shards", arguments=arguments)
+
+
 _NOT_FOR_SHARDS: Final = frozenset(
     {Kind.DEFINITION, Kind.MAINTENANCE, Kind.ACCOUNT, Kind.SERVER, Kind.LOCK, Kind.LOAD, Kind.CALL}
     | {Kind.HANDLER, Kind.PREPARED, Kind.XA, Kind.EXPLAIN, Kind.DIAGNOSTICS}

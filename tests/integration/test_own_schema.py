@@ -13,6 +13,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from pymysql.constants import FLAG
 
 from demo.programs import Program
 from tests.integration.own import OwnProxy
@@ -143,6 +144,32 @@ def test_what_may_change_the_routing_column_is_refused(client: Connection) -> No
     ):
         with pytest.raises(pymysql.MySQLError, match="a row does not move"):
             rows(client, sql)
+
+
+def test_a_gathered_column_of_a_composite_key_is_one_of_the_primary_key(
+    client: Connection, one: Connection
+) -> None:
+    found = []
+    for connection in (client, one):
+        rows(connection, "REPLACE INTO links (a, b) VALUES (31, 1), (31, 2), (32, 1)")
+        rows(connection, "REPLACE INTO words VALUES ('gathered', 1)")
+        told = []
+        for sql in (
+            "SELECT l.a, w.k FROM links l JOIN words w ON w.v = l.b WHERE w.k = 'gathered' ORDER BY 1",
+            "SELECT l.b FROM links l, words w WHERE w.v = l.b + 1 AND w.k = 'gathered'",
+            "SELECT l.n FROM links l, words w WHERE w.v = l.a - 31 AND w.k = 'gathered'",
+            "SELECT x.b, x.b + 1 FROM links x, links y WHERE x.b = y.a - 30 ORDER BY 1",
+        ):
+            with connection.cursor() as cursor:
+                cursor.execute(sql)
+                flags = [
+                    field.flags & (FLAG.PRI_KEY | FLAG.NOT_NULL) for field in vars(cursor)["_result"].fields
+                ]
+                told.append((sql, flags, cursor.fetchall()))
+        rows(connection, "DELETE FROM links WHERE a IN (31, 32)")
+        rows(connection, "DELETE FROM words WHERE k = 'gathered'")
+        found.append(told)
+    assert found[0] == found[1]
 
 
 def test_keys_that_cannot_hold_are_refused(client: Connection) -> None:

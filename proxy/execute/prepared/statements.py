@@ -318,6 +318,11 @@ class StatementRequest(Request):
                 return
             if client.plan is None:  # of COM_STMT_PREPARE
                 client.plan = self.statement.plan
+            if self.execution is None:
+                self.relay.conn = None
+                give_back(client, conn)
+                client.fail(err)
+                return
             client.transport.write(logical_reply(client, conn, bytes(self.collected)))
             self.relay.reply_done(conn)
             return
