@@ -253,7 +253,8 @@ class Scatter:
     the first `rows` + `offset`. `reference` has the column definitions that the client must get. `exact`:
     some columns of `part` come as DOUBLEs, so that these must always be asked for (`Env.exact`). `per_shard`:
     each shard gets a statement of its own, see per_shard.py. `values`: the literals and user variables
-    (indexes) that the columns' definitions depend on.
+    (indexes) that the columns' definitions depend on. `hint`: the optimizer hints of the first SELECT of a
+    text, and where they replace those of `part` (its first byte and the one behind).
     """
 
     part: Template
@@ -267,11 +268,12 @@ class Scatter:
     exact: bool = False
     per_shard: bool = False
     values: tuple[int, ...] = ()
+    hint: tuple[int, int, bytes] | None = None
 
     @property
     def plain(self) -> bool:
         """Whether the shards' rows are all that there is to it."""
-        more = self.tail or self.order or self.hidden or self.aggregates
+        more = self.tail or self.order or self.hidden or self.aggregates or self.hint
         return not (more or self.rows or self.offset or self.exact or self.per_shard)
 
 
@@ -456,6 +458,9 @@ def _united(
     single = True
     statements = []
     for host, shards, sql in texts:
+        if how.hint is not None:
+            start, end, hint = how.hint
+            sql = sql[:start] + hint + sql[end:]
         if len(shards) > 1:  # a single shard's own SELECT has all that `tail` says
             single = False
             sql = b"(" + sql + b")" + tail

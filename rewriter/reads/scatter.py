@@ -10,6 +10,7 @@ from rewriter.plans.sharded import Scatter
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer
 from rewriter.route.scope import Refuse, chain_at, chains
+from rewriter.route.slot_filling import take_statement_hints
 from rewriter.route.values import Value, slot_at
 from rewriter.splice import Part
 from rewriter.text.aggregates import is_aggregate
@@ -119,6 +120,7 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection], e
             edits.remove(clause)
     _cut(reference, block)
     rows, offset = _limit(splicer, block.limit)
+    hint = _once(splicer, block, edits)
     return Scatter(
         part=edits.template(),
         reference=reference.template(),
@@ -129,6 +131,7 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection], e
         exact=bool(exact),
         values=_values(splicer, block),
         per_shard=per_shard(splicer, block),
+        hint=hint,
     )
 
 
@@ -178,6 +181,7 @@ def _ordered(splicer: Splicer, block: Block, exact: str) -> Scatter:
     outer = [
         key.outer + (b" DESC" if item.descending else b"") for key, item in zip(keys, items, strict=True)
     ]
+    hint = _once(splicer, block, edits)
     return Scatter(
         part=edits.template(),
         reference=reference.template(),
@@ -189,6 +193,7 @@ def _ordered(splicer: Splicer, block: Block, exact: str) -> Scatter:
         exact=bool(exact),
         values=_values(splicer, block),
         per_shard=per_shard(splicer, block),
+        hint=hint,
     )
 
 
@@ -204,6 +209,12 @@ def _values(splicer: Splicer, block: Block) -> tuple[int, ...]:
             if mark is not None:
                 found.append(splicer.slots.index(mark[0]))
     return tuple(dict.fromkeys(found))
+
+
+def _once(splicer: Splicer, block: Block, edits: Edits) -> tuple[int, int, bytes] | None:
+    """The hints that stand once in a statement, see `Scatter.hint`."""
+    once = splicer.statement.names.env.flavour.set_var_hints and block.first == 0
+    return take_statement_hints(splicer.source, edits) if once else None
 
 
 def _cut(edits: Edits, block: Block) -> None:

@@ -37,6 +37,11 @@ _OWN_HINTS: Final = re.compile(
     r"|(scatter)\b(?!\s*\()|(with_deleted)\b(?!\s*\())",
     re.IGNORECASE,
 )
+_OF_STATEMENT: Final = re.compile(
+    r"""\b(?:MAX_EXECUTION_TIME|SET_VAR|RESOURCE_GROUP|QB_NAME)\s*\((?:'[^']*'|"[^"]*"|[^)'"])*\)""",
+    re.IGNORECASE,
+)
+"""Optimizer hints of a whole statement, or with a name that it may have once."""
 _INSERT_ID: Final = ("LAST_INSERT_ID()", "@@last_insert_id")
 
 
@@ -58,6 +63,24 @@ def take_hints(source: Source, edits: Edits) -> Hints:
             text = f"/*+ {rest} */" if rest else " "
             edits.replace(Span(at, at + 1), encoded(text))
     return Hints(shard, same, scatter, with_deleted)
+
+
+def take_statement_hints(source: Source, edits: Edits) -> tuple[int, int, bytes] | None:
+    """Take the hints that a statement may have once out of one that begins with SELECT, of which many become a
+    UNION: a server ignores the repeated ones and warns. Returns all of its hints, for the first of the many,
+    with the first byte and the one behind of what is left of them. Servers read one comment with hints.
+    """
+    token = source.at(1)
+    if token.kind != HINT:
+        return None
+    every = _OWN_HINTS.sub(" ", token.text[3:-2]).strip()
+    rest = _OF_STATEMENT.sub(" ", every).strip()
+    if rest == every:
+        return None
+    left = encoded(f"/*+ {rest} */" if rest else " ")
+    edits.replace(Span(1, 2), left)
+    start = token.start - source.tokens[0].start
+    return start, start + len(left), encoded(f"/*+ {every} */")
 
 
 def fill_slots(
