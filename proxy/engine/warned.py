@@ -59,8 +59,8 @@ def repeated(read: Diagnostics, again: Diagnostics) -> Diagnostics:
 
 
 def _of_text(one: Diagnostic) -> Diagnostic | int:
-    """What the warnings have in common that shards give of the same place of a text; 0: it is not of the text.
-    That of a hint's syntax goes on with the text behind the hint, where each shard has its own names.
+    """The key that is the same for the warnings of all shards about one place of the text; 0: the warning is
+    not about the text. The warning of a hint's syntax shows the text behind the hint, with a shard's names.
     """
     if one.code == _SYNTAX:
         return _SYNTAX

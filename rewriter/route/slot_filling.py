@@ -66,9 +66,9 @@ def take_hints(source: Source, edits: Edits) -> Hints:
 
 
 def take_statement_hints(source: Source, edits: Edits) -> tuple[int, int, bytes] | None:
-    """Take the hints that a statement may have once out of one that begins with SELECT, of which many become a
-    UNION: a server ignores the repeated ones and warns. Returns all of its hints, for the first of the many,
-    with the first byte and the one behind of what is left of them. Servers read one comment with hints.
+    """Take the hints that a statement may have once out of a SELECT that is repeated in a UNION: a server
+    ignores the repeated ones and warns. Returns all hints, for the first SELECT of the UNION, with the first
+    byte of what is left of them and the byte behind it. Servers read one comment with hints.
     """
     token = source.at(1)
     if token.kind != HINT:

@@ -1,5 +1,5 @@
-"""Statements of one session, one after another, each answered as by one server: rows, names of columns, counts of
-warnings, and what the session has afterwards.
+"""Statements of one session, one after another, each answered as by one server: rows, names of columns,
+counts of warnings, and what the session has afterwards.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from tests.support.servers import LocalServer
 PIN = 11 << 46 | 1 << 36 | 8_123_456
 PHOTOS = "147110650789758009, 157653879540944914"
 
+HELD = "SELECT IS_USED_LOCK('one_session') = CONNECTION_ID()"
+
 SCRIPTS = {
     "a text as bytes in a user variable": ("SET NAMES binary", "SET @a = 'x'", "SELECT @a, COLLATION(@a)"),
     "names of columns in a wide character set": (
@@ -26,6 +28,26 @@ SCRIPTS = {
         "SHOW ERRORS",
         "SHOW COUNT(*) WARNINGS",
         "SHOW COUNT(*) ERRORS",
+    ),
+    "a lock that a statement may leave out to release": (
+        "DO GET_LOCK('one_session', 0)",
+        "SELECT IF(0, RELEASE_LOCK('one_session'), 5)",
+        HELD,
+        "SELECT 0 AND RELEASE_LOCK('one_session')",
+        HELD,
+        "SELECT RELEASE_ALL_LOCKS() FROM DUAL WHERE 0",
+        HELD,
+        "UPDATE customers SET name = RELEASE_LOCK('one_session') WHERE id = -1",
+        HELD,
+        "DO RELEASE_LOCK('one_session')",
+        HELD,
+    ),
+    "a lock that each row takes": (
+        "UPDATE customers SET name = CONCAT(name, LEFT(GET_LOCK('one_session', 0), 0)) WHERE id IN (1, 2)",
+        "SELECT RELEASE_LOCK('one_session')",
+        HELD,
+        "SELECT RELEASE_LOCK('one_session')",
+        HELD,
     ),
 }
 MARIADB = {
