@@ -393,7 +393,8 @@ def _run_write(
     asks = bool(bound.inserted) and bound.inserted[0].asks
     effects = plan.effects
     if effects is not None and bound.inserted:
-        effects = effects.of_insert(composed=bound.inserted[0].id_offset is not None)
+        first = bound.inserted[0]
+        effects = effects.of_insert(composed=first.id_offset is not None and first.generated)
     if len(statements) == 1 and not asks and (not bound.warnings or plan.returning):
         host, shards, sql = statements[0]
         loads = _loads(client, plan.keyspace, shards)

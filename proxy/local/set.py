@@ -172,6 +172,8 @@ class _Simple:
         )
         if charset is None or collation is None or charset in _WIDE or not charset.isalnum():
             return None
+        if collation == b"binary":
+            return b"_binary" + text  # which has no other; MariaDB takes no COLLATE binary
         return b"_%s%s COLLATE %s" % (charset, text, collation)
 
     def _names(self, assignment: Assignment, text: bytes | None) -> bool:
