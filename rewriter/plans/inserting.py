@@ -44,15 +44,30 @@ class Hint:
     shard: int = -1
 
 
+class Spelling(NamedTuple):
+    """A literal that must be spelt so, or it is an error of syntax: `literal` is its index."""
+
+    literal: int
+    pattern: re.Pattern[bytes]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row: what names its shard, in order of precedence, and its text. `single_row`: see the file of that
-    name in writes/.
+    name in writes/. `spellings`: how the literals of its values must be spelt; None when the values are not
+    all known, so that a server has to resolve them (known_values.py).
     """
 
     hints: tuple[Hint, ...]
     template: Template
     single_row: bool = False
+    spellings: tuple[Spelling, ...] | None = ()
+
+    def is_known(self, values: Values) -> bool:
+        """Whether the row has no error of syntax and no unknown name."""
+        if self.spellings is None:
+            return False
+        return all(pattern.fullmatch(values[literal]) for literal, pattern in self.spellings)
 
 
 class Strict(NamedTuple):
@@ -292,12 +307,28 @@ class Insert(Plan):
                     self.ignore, self.asks, 0 if self.dated else _integer(placed[-1].id),
                 )
             )  # fmt: skip
-        return Bound(tuple(statements), inserted=tuple(inserted))
+        whole = self._to_resolve(by_shard, values, keyspace)
+        return Bound(tuple(statements), reference=whole, inserted=tuple(inserted))
 
     def to_prepare(self, values: Values, topology: Topology) -> HostStatement:
         """As `Sharded.to_prepare`."""
         keyspace = keyspace_of(topology, self.keyspace)
-        shard = some_shard(keyspace)
+        return self._whole(values, keyspace, some_shard(keyspace))
+
+    def _to_resolve(
+        self, by_shard: dict[int, list[_Placed]], values: Values, keyspace: Keyspace
+    ) -> HostStatement | None:
+        """The whole statement for one of several shards: a server must be able to prepare it before any of
+        them gets its rows, as a row might have an error of syntax or an unknown name. None: there is none.
+        """
+        if len(by_shard) < 2 or all(row.spellings == () for row in self.rows):
+            return None
+        if all(row.is_known(view) for row, view in self.each(values)):
+            return None
+        return self._whole(values, keyspace, min(by_shard))
+
+    def _whole(self, values: Values, keyspace: Keyspace, shard: int) -> HostStatement:
+        """All rows as a statement for one shard, of which a server may say what is wrong with it."""
         placed = []
         for number, (row, view) in enumerate(self.each(values)):
             given = next((hint.value for hint in row.hints if hint.form == "id"), None)
