@@ -503,7 +503,8 @@ class Relay:
         if ok is not None:
             made = effects is None and (self.plain or not self.keeps_insert_id)
             affected = None if effects is not None and effects.keeps_row_count else ok.affected
-            session.apply(Outcome(affected, (ok.insert_id or None) if made else None))
+            id = (ok.insert_id or None) if made else None
+            session.apply(Outcome(affected, id, session.matched(ok.info)))
         elif effects is None or effects.found_rows not in (KEEP, PRIMED):
             session.passed(scanned.rows)
         else:

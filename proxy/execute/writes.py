@@ -338,8 +338,9 @@ def _answer(client: Exchange, bound: Bound, parts: list[Part]) -> None:
     warnings = sum(part.ok.warnings for part in parts if part.ok is not None) - repeated
     found = logical_rows(client, diagnostics) + notices(bound.warnings)
     made = insert_id if generated else None
-    client.session.apply(Outcome(affected, made, diagnostics=found, tables=True))
     info = summed_info(parts, warnings + len(bound.warnings))
+    matched = client.session.matched(info)
+    client.session.apply(Outcome(affected, made, matched, diagnostics=found, tables=True))
     client.reply_ok(
         affected=affected, insert_id=insert_id, warnings=warnings + len(bound.warnings), info=info
     )

@@ -62,7 +62,7 @@
     X(Exchange, observe_after) X(Exchange, plan) X(Exchange, queued) X(Exchange, ready) X(Exchange, relay) \
     X(Exchange, seq) X(Exchange, serving) X(Exchange, session) X(Exchange, shard) X(Exchange, sink) \
     X(Exchange, snapshot) X(Exchange, sql) X(Exchange, stats) X(Exchange, transport) X(Exchange, visits) \
-    X(Exchange, work) X(Exchange, writing_paused) X(Session, autocommit) X(Session, capability_set) \
+    X(Exchange, work) X(Exchange, writing_paused) X(Session, autocommit) X(Session, capability_set) X(Session, counts_matched) \
     X(Session, diagnostics) X(Session, env) X(Session, found_rows) X(Session, last_insert_id) X(Session, row_count) \
     X(Session, settings) X(Session, tracks_replies) X(Session, transaction) \
     X(Session, transaction_mode) X(Session, unsafe_charset) X(Session, user) X(Transaction, explicit) \

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from config.schema import KeyType, Kind, Table, quote
 from rewriter.plain.unsharded import on_one_host, plan_unsharded
 from rewriter.plan import Plan
-from rewriter.plans.inserting import Insert, Row, Spelling
+from rewriter.plans.insert_rows import Row, Spelling
+from rewriter.plans.inserting import Insert
 from rewriter.plans.unchanged import Stays
 from rewriter.route.context import Splicer, Statement, not_yet
 from rewriter.route.scope import Refuse, Scope, Unsupported

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rewriter.plans.inserting import Spelling
+from rewriter.plans.insert_rows import Spelling
 from rewriter.text.facts import Span
 from rewriter.text.tokens import HEX, INTEGER, NUMBER, PREFIXED, STRING, VARIABLE, Source
 

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from config.schema import KeyType, Kind, Table
-from rewriter.plans.inserting import Hint, Strict
+from rewriter.plans.insert_rows import Hint, Strict
 from rewriter.plans.unchanged import takes_null
 from rewriter.route.context import Splicer, Statement
 from rewriter.route.keys import Keys
