@@ -43,7 +43,7 @@
     X(Insert, keyspace) X(Insert, returning) X(Insert, session_slots) X(Insert, short) \
     X(Relay, answer) X(Relay, client) X(Relay, column_metadata) X(Relay, conn) X(Relay, database) X(Relay, effects) \
     X(Relay, fresh) X(Relay, id_offset) X(Relay, keeps_insert_id) X(Relay, known) X(Relay, literals) \
-    X(Relay, nature) X(Relay, once) X(Relay, request) X(Relay, sql) X(Relay, plain) X(Relay, pool) X(Relay, shard) \
+    X(Relay, facts) X(Relay, once) X(Relay, request) X(Relay, sql) X(Relay, plain) X(Relay, pool) X(Relay, shard) \
     X(Relay, shards) X(Relay, statement) X(BackendConnection, _numbers) X(BackendConnection, _plain) \
     X(BackendConnection, answer) X(BackendConnection, begun) X(BackendConnection, capability_set) \
     X(BackendConnection, closed) X(BackendConnection, descriptor) X(BackendConnection, doomed) X(BackendConnection, ended) X(BackendConnection, host) \
@@ -166,7 +166,7 @@ extern PyObject *protocol_error;                    /* proxy.wire.packets's Prot
 extern PyObject *execute_prepared, *partial;        /* proxy.execute.prepared.prepare's execute; functools.partial */
 extern PyObject *binary_rows;                       /* proxy.wire.row_packets's */
 extern PyObject *direct;                            /* proxy.descriptors's */
-extern PyObject *nature_unread;                     /* rewriter.sql.statements.facts's UNREAD */
+extern PyObject *facts_unread;                      /* rewriter.sql.statements.facts's UNREAD */
 extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *most_of_a_packet, *no_bytes, *no_values;
 extern double unit, bounds[MOST_BOUNDS]; /* proxy.load's UNIT, proxy.stats's BUCKETS */
 extern Py_ssize_t bound_count, around_limit; /* rewriter.around's LONGEST */
