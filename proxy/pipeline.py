@@ -186,7 +186,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
         effects=effects,
         literals=literals,
         column_metadata=plan.column_metadata,
-        nature=plan.facts,
+        facts=plan.facts,
         shards=() if shard is None else (shard,),
     )
 
@@ -205,7 +205,7 @@ def _load_local(client: Exchange, plan: LoadLocal, literals: Values) -> None:
         statement.database,
         effects=effects,
         literals=literals,
-        nature=plan.facts,
+        facts=plan.facts,
         request=FileRequest(client),
     )
 
@@ -223,7 +223,7 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
         # open it there
         TaskWork(client).start(run_outside_transaction(client, host, sql, plan.database, effects, literals))
         return
-    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, nature=plan.facts)
+    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, facts=plan.facts)
 
 
 def _loads(client: Exchange, keyspace: str, shards: Sequence[int]) -> Sequence[Load]:

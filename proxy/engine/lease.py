@@ -403,7 +403,7 @@ def _became(client: Exchange, error: ProxyError | None) -> str:
     if plan is not None:
         facts, effects, commits = plan.facts, plan.effects, plan.implicit_commit
     elif client.work is relay and not relay.plain:  # prepared on its host
-        facts, effects = relay.nature, relay.effects
+        facts, effects = relay.facts, relay.effects
     family = facts.form.kind
     commits = commits or facts.commits or family is Kind.XA
     if plan is not None and plan.assigns is not None:  # a server evaluates it, and sets autocommit, too

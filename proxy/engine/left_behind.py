@@ -24,14 +24,13 @@ from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.plans import Plan, Values
 from rewriter.sql.statements.effects import Effects
-from rewriter.sql.statements.found_rows import ASK, MATCHED, ONE, PRIMED
+from rewriter.sql.statements.found_rows import ASK, ONE, PRIMED
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
     from proxy.session.state import Session
 
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
-_MATCHED = re.compile(rb"matched: ([0-9]+)")
 #: So many literals are looked at for an insert id; with more of them the server is asked.
 _LOOK = 2000
 
@@ -124,9 +123,6 @@ def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literal
         return not rows
     if found == ONE:
         session.apply(Outcome(found=1))
-    if found == MATCHED and ok is not None:
-        matched = _MATCHED.search(ok.info)
-        session.apply(Outcome(found=int(matched[1]) if matched else None))
     return found in (ASK, PRIMED)
 
 

@@ -31,7 +31,7 @@ Send = Callable[
     ["Passthrough", str, bytes, int | None, bool, Values, ColumnMetadata | None, StatementFacts, Load], bool
 ]
 """Does what `Passthrough.run` does of a statement for one shard that leaves nothing behind, and is sent as it
-is: relay, host, SQL, `id_offset`, `keeps_insert_id`, `literals`, `column_metadata`, `nature`, shard.
+is: relay, host, SQL, `id_offset`, `keeps_insert_id`, `literals`, `column_metadata`, `facts`, shard.
 """
 
 
@@ -66,7 +66,7 @@ class Passthrough(Work, Receiver, Protocol):
         effects: Effects | None = None,
         literals: Values = (),
         column_metadata: ColumnMetadata | None = None,
-        nature: StatementFacts = UNREAD,
+        facts: StatementFacts = UNREAD,
         request: Request | None = None,
         shards: Sequence[Load] = (),
     ) -> None:
@@ -87,7 +87,7 @@ class Passthrough(Work, Receiver, Protocol):
     plain: bool
     sql: bytes
     database: str | None
-    nature: StatementFacts
+    facts: StatementFacts
     effects: Effects | None
 
     @property

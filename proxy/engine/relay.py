@@ -65,13 +65,13 @@ class Relay:
         "database",
         "draining",
         "effects",
+        "facts",
         "fresh",
         "id_offset",
         "keeps_insert_id",
         "known",
         "literals",
         "loads",
-        "nature",
         "once",
         "placing",
         "plain",
@@ -124,7 +124,7 @@ class Relay:
         self.broken: ProxyError | None = None  # what the reply became
         self.effects: Effects | None = None
         self.literals: Values = ()
-        self.nature = UNREAD
+        self.facts = UNREAD
         self.request: Request | None = None
         self.once: Callable[[bytes], Request] | None = None  # see `Passthrough`
         self.statement: Statement | None = None  # whose rows are made binary, until a sink does it
@@ -195,7 +195,7 @@ class Relay:
         effects: Effects | None = None,
         literals: Values = (),
         column_metadata: ColumnMetadata | None = None,
-        nature: StatementFacts = UNREAD,
+        facts: StatementFacts = UNREAD,
         request: Request | None = None,
         shards: Sequence[Load] = (),
     ) -> None:
@@ -204,7 +204,7 @@ class Relay:
         `id_offset`: added to the insert id of the reply (it makes a local id a composed one).
         `keeps_insert_id`: the reply's is the client's own, so LAST_INSERT_ID() stays. `effects`: what the
         statement leaves behind on the connection; `literals` are the statement's own, to which they refer.
-        `column_metadata`: of the result's columns, where they are not those that the server tells. `nature`:
+        `column_metadata`: of the result's columns, where they are not those that the server tells. `facts`:
         of the statement. `request`: what is sent, where that is no COM_QUERY of `sql` alone. `shards`: those
         that it is for.
         """
@@ -216,7 +216,7 @@ class Relay:
             and database is None
             and request is None
             and sends(
-                self, host, sql, id_offset, keeps_insert_id, literals, column_metadata, nature, shards[0]
+                self, host, sql, id_offset, keeps_insert_id, literals, column_metadata, facts, shards[0]
             )
         ):
             return
@@ -230,7 +230,7 @@ class Relay:
         self.database = NOWHERE if database is None and effects is not None and effects.routine else database
         self.id_offset, self.keeps_insert_id = id_offset, keeps_insert_id
         self.effects, self.literals = effects, literals
-        self.column_metadata, self.nature = column_metadata, nature
+        self.column_metadata, self.facts = column_metadata, facts
         self.request = self.once(sql) if request is None and self.once is not None else request
         held = client.session.transaction.held
         self._take(host, held.get(host) if held else None)
@@ -242,7 +242,7 @@ class Relay:
         self.plain, self.fresh, self.keeps_insert_id = False, fresh, False
         self.shard = self.statement = self.id_offset = self.effects = self.column_metadata = None
         self.shards = self.literals = ()
-        self.nature = repeat.plan.facts
+        self.facts = repeat.plan.facts
 
     def fetch(self, conn: BackendConnection, request: Request) -> None:
         """Send `request`, which asks for more of a result that `conn` still has."""
@@ -301,9 +301,9 @@ class Relay:
             self.task = client.services.spawn(change, "change database")
             return
         conn.begun = client.begun
+        conn.shard, conn.shards = self.shard, self.shards
         if self.request is not None and not self.plain:
             self.request.send(conn)
-            conn.shard, conn.shards = self.shard, self.shards
             return
         if client.writing_paused:
             conn.transport.pause_reading()
@@ -317,16 +317,15 @@ class Relay:
             conn.ask(self.sql, self, None if within else self.answer)
         if within and (self.plain or self.effects is None):
             conn.usual = settings.status | _IN_TRANS  # which `accepts` accepts
-        conn.shard, conn.shards = self.shard, self.shards
 
     def packets_before(self, conn: BackendConnection) -> tuple[bytes, int]:
         """The sync statements to be sent before the statement, and how many they are."""
         session = self.client.session
         pending = session.transaction.next
-        opens = self.plain or pending is None or self.nature.opens
+        opens = self.plain or pending is None or self.facts.opens
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
             self._use_up()
-        itself = self.plain or self.nature.opens_itself
+        itself = self.plain or self.facts.opens_itself
         packets, count = sync_packets(session, conn, opens=opens, by_itself=itself)
         if self.effects is not None and not self.plain:
             more, number = effects_packets(session, conn, self.effects)
@@ -337,7 +336,7 @@ class Relay:
         """The statement is the next transaction, for which something was set."""
         if self.plain:
             self.plain, self.id_offset, self.keeps_insert_id, self.effects = False, None, False, None
-            self.request, self.nature = None, UNREAD
+            self.request, self.facts = None, UNREAD
         self.effects = (self.effects or Effects())._replace(transaction=True)
 
     async def _change_database(self, conn: BackendConnection, database: str) -> None:
@@ -399,7 +398,7 @@ class Relay:
                 if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
                     data = self._breaks(conn, data)
                 elif session.tracker is not None:
-                    data = tracked_reply(self.client, session.tracker, conn, data, self.nature, self.effects)
+                    data = tracked_reply(self.client, session.tracker, conn, data, self.facts, self.effects)
         self.client.transport.write(data)
 
     def _breaks(self, conn: BackendConnection, data: bytes) -> bytes:
@@ -501,7 +500,8 @@ class Relay:
         if ok is not None:
             made = effects is None and (self.plain or not self.keeps_insert_id)
             affected = None if effects is not None and effects.keeps_row_count else ok.affected
-            session.apply(Outcome(affected, (ok.insert_id or None) if made else None))
+            id = (ok.insert_id or None) if made else None
+            session.apply(Outcome(affected, id, session.matched(ok.info)))
         elif effects is None or effects.found_rows not in (KEEP, PRIMED):
             session.passed(scanned.rows)
         else:
@@ -524,7 +524,7 @@ class Relay:
         """Whether SHOW WARNINGS shows what it did before the statement, which has given none."""
         session = self.client.session
         asked = effects is not None and asks_for_warnings(session, effects)
-        return not (self.plain or asked) and session.env.flavour.keeps_warnings and self.nature.keeps_warnings
+        return not (self.plain or asked) and session.env.flavour.keeps_warnings and self.facts.keeps_warnings
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         client, self.conn, self.placing = self.client, None, None

@@ -85,7 +85,7 @@ def set_variables(client: Exchange, plan: SetVariables, values: Values) -> None:
     if all(simple.takes(assignment) for assignment in plan.assignments):
         active = xa_host(client)
         if active is not None and simple.autocommit and not client.session.autocommit:
-            client.relay.run(active, client.sql, nature=plan.facts)  # which refuses it in its own words
+            client.relay.run(active, client.sql, facts=plan.facts)  # which refuses it in its own words
             return
         simple.apply()
     else:

@@ -116,7 +116,7 @@ class StatementRequest(Request):
     def prepare(self, host: str, sql: bytes, database: str | None) -> None:
         """COM_STMT_PREPARE: the server's definitions are the client's."""
         self.key = (sql, database, self.statement.settings, b"")
-        self.relay.run(host, sql, database, nature=self.statement.plan.facts, request=self)
+        self.relay.run(host, sql, database, facts=self.statement.plan.facts, request=self)
 
     def learn(self, host: str, sql: bytes, database: str | None) -> None:
         """COM_STMT_PREPARE of a statement that is executed otherwise: `sql` stands for it."""
@@ -141,7 +141,7 @@ class StatementRequest(Request):
             text.database,
             effects=text.effects,
             literals=text.literals,
-            nature=statement.plan.facts,
+            facts=statement.plan.facts,
             request=self,
         )
 
@@ -341,7 +341,7 @@ class StatementRequest(Request):
         if conn.scanner.warnings:
             self.relay.begin_to_drain(conn)
             return
-        keeps = self.own or self.relay.nature.prepare_keeps_warnings
+        keeps = self.own or self.relay.facts.prepare_keeps_warnings
         if not (session.env.flavour.keeps_warnings and keeps):
             session.apply(Outcome(diagnostics=[]))
         give_back(client, conn)
