@@ -61,6 +61,7 @@ BETWEEN = (
     "COMMIT AND CHAIN",
     "ROLLBACK",
     "SET autocommit = 0",
+    "COMMIT",
     "SET autocommit = 1",
     "SET sql_mode = ''",
     "SET sql_mode = DEFAULT",

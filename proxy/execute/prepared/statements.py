@@ -318,6 +318,7 @@ class StatementRequest(Request):
                 return
             if client.plan is None:  # of COM_STMT_PREPARE
                 client.plan = self.statement.plan
+            self.relay.effects = None  # it has not run
             if self.execution is None:
                 self.relay.conn = None
                 give_back(client, conn)
