@@ -22,7 +22,7 @@ from typing import Protocol
 
 import structlog
 
-from proxy.backends.settings import FRESH, PROFILING, Settings
+from proxy.backends.settings import FRESH, Settings
 from proxy.errors import ProxyError
 from proxy.load import BUCKETS, UNIT, Load, is_own, share
 from proxy.wire.constants import MAX_PAYLOAD, Status
@@ -175,7 +175,7 @@ class BackendConnection(asyncio.Protocol):
     def has(self, settings: Settings) -> None:
         """These are in force on it, by a statement of its session."""
         self.settings = settings
-        self.doomed = self.doomed or settings.values.get(PROFILING, b"0") != b"0"
+        self.doomed = self.doomed or settings.profiles
 
     # -- statements
     # -------------------------------------------------------------------------------------------------

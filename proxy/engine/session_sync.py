@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
-from proxy.session.transaction import LOCKED, XA, modes_of
+from proxy.session.transaction import LOCKED, PROFILED, XA, modes_of
 from proxy.wire.packets import query_packet
 from rewriter.plans.characteristics import PLAIN
 from rewriter.sql.statements.effects import Effects
@@ -95,6 +95,10 @@ def sync_packets(
     if conn.settings is not settings:
         packets, count = settings.packets_from(conn.settings)
         conn.has(settings)
+        if settings.profiles:
+            conn.pinned = True
+            pinned = session.transaction.pins.setdefault(conn.host, [])
+            pinned += [] if PROFILED in pinned else [PROFILED]
     transaction, branch = session.transaction, b""
     if transaction.explicit:
         opens = conn.host not in transaction.opened
