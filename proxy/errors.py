@@ -253,6 +253,7 @@ _KINDS = (
     ErrorKind("unknown_dropped", 1051, "42S02", "Unknown table '{database}.{table}'"),
     ErrorKind("unknown_star", 1051, "42S02", "Unknown table '{table}'"),
     ErrorKind("unknown_target", 1109, "42S02", "Unknown table '{table}' in MULTI DELETE"),
+    ErrorKind("not_unique_table", 1066, "42000", "Not unique table/alias: '{table}'"),
     ErrorKind("unknown_column", 1054, "42S22", "Unknown column '{column}' in '{clause}'"),
     ErrorKind("ambiguous_column", 1052, "23000", "Column '{column}' in field list is ambiguous"),
     ErrorKind("ambiguous_on_duplicate", 1052, "23000", "Column '{column}' in {clause} is ambiguous"),
@@ -292,6 +293,11 @@ _KINDS = (
         "function_not_on_shards", 1305, "42000",
         "FUNCTION {function} does not exist on the shards: a statement on sharded tables can call the servers' own functions.",
         "Call a stored function in a statement of its own.",
+    ),
+    ErrorKind(
+        "procedure_not_on_shards", 1305, "42000",
+        "PROCEDURE {procedure} does not exist: a sharded database has the tables that the schema names, and no procedures.",
+        "CALL one of a database that is not sharded, or of a shard's ({place}).",
     ),
     ErrorKind(
         "lock_elsewhere", 1235, "42000",

@@ -34,6 +34,7 @@ from proxy.execute.everywhere import run_everywhere
 from proxy.execute.fan.fanout import FanOut
 from proxy.execute.files import FileRequest
 from proxy.execute.gathering.gather import start_gather
+from proxy.execute.maintenance import run_maintenance
 from proxy.execute.multi_statement import run_multi_statement
 from proxy.execute.read_first import read_first, spreads
 from proxy.execute.reorder import reorder
@@ -46,6 +47,7 @@ from proxy.local import run_builtin
 from proxy.local.views import run_views
 from proxy.session.values import values_of
 from rewriter.plans import (
+    Access,
     AnyHost,
     BindError,
     Bound,
@@ -72,6 +74,7 @@ from rewriter.plans import (
 )
 from rewriter.plans.builtins import Builtin
 from rewriter.plans.cached import CachedSelect, Touching
+from rewriter.plans.maintenance import TableMaintenance
 from rewriter.plans.variants import by_variant
 from rewriter.text.masks import unmask
 
@@ -167,7 +170,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
         return
     host = plan.host(client.snapshot.topology)
     admit_host(client, plan, host)
-    sql = sent(client, plan, literals)
+    sql = client.sql if plan.unchanged else sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
         admit_routine(client, host, plan, results=client.session.multi_results)
     effects = plan.effects
@@ -183,7 +186,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
         effects=effects,
         literals=literals,
         column_metadata=plan.column_metadata,
-        nature=plan.facts,
+        facts=plan.facts,
         shards=() if shard is None else (shard,),
     )
 
@@ -202,7 +205,7 @@ def _load_local(client: Exchange, plan: LoadLocal, literals: Values) -> None:
         statement.database,
         effects=effects,
         literals=literals,
-        nature=plan.facts,
+        facts=plan.facts,
         request=FileRequest(client),
     )
 
@@ -220,7 +223,7 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
         # open it there
         TaskWork(client).start(run_outside_transaction(client, host, sql, plan.database, effects, literals))
         return
-    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, nature=plan.facts)
+    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, facts=plan.facts)
 
 
 def _loads(client: Exchange, keyspace: str, shards: Sequence[int]) -> Sequence[Load]:
@@ -390,7 +393,8 @@ def _run_write(
     asks = bool(bound.inserted) and bound.inserted[0].asks
     effects = plan.effects
     if effects is not None and bound.inserted:
-        effects = effects.of_insert(composed=bound.inserted[0].id_offset is not None)
+        first = bound.inserted[0]
+        effects = effects.of_insert(composed=first.id_offset is not None and first.generated)
     if len(statements) == 1 and not asks and (not bound.warnings or plan.returning):
         host, shards, sql = statements[0]
         loads = _loads(client, plan.keyspace, shards)
@@ -491,6 +495,16 @@ def _ddl(client: Exchange, plan: Ddl, literals: Values) -> None:
     work.start(run_ddl(client, plan, bound, work))
 
 
+def _maintain(client: Exchange, plan: TableMaintenance, literals: Values) -> None:
+    values = values_of(client.session, plan, literals)
+    asked = plan.for_each(values, client.snapshot.topology)
+    write = plan.access > Access.READ
+    for table, statements in zip(plan.maintained, asked, strict=True):
+        admit_bound(client, table.sharded_keyspace, Bound(statements), write=write, joins=False)
+    work = TaskWork(client)
+    work.start(run_maintenance(client, plan, asked, work))
+
+
 def _builtin(client: Exchange, plan: Builtin, literals: Values) -> None:
     run_builtin(client, plan, values_of(client.session, plan, literals))
 
@@ -517,6 +531,7 @@ _EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = by_varia
         Insert: _insert,
         Everywhere: _everywhere,
         Ddl: _ddl,
+        TableMaintenance: _maintain,
         ReadThenWrite: _read_write,
         Reorder: _reorder,
         Builtin: _builtin,

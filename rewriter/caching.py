@@ -129,7 +129,7 @@ def _physical(statement: Statement, plan: Physical) -> Plan:
 
 
 def _define(statement: Statement, plan: Ddl) -> Plan:
-    touched = _named(statement.names.schema.cached, (plan.table,))
+    touched = _named(statement.names.schema.cached, plan.tables)
     return as_touching(plan, touched) if touched else plan
 
 

@@ -296,8 +296,8 @@ class Plan:
 class Reject(Plan):
     """Not run. `error` is an entry of the error registry, `arguments` fill its text.
 
-    `probe`: the rewriter could not read the statement, so that the server may well refuse it too: have a
-    server PREPARE the client's bytes, and if that fails with 1064 give this error instead.
+    `probe`: the statement may be no SQL at all, since the rewriter has not read it or has read a word as an
+    unknown name: have a server PREPARE the client's bytes, and give its error instead if that is 1064.
     """
 
     kind: ClassVar[str] = "reject"

@@ -16,7 +16,7 @@ from config.topology import Topology
 from .around import Around
 from .cache import Cache, Guarded, Leaving
 from .caching import with_caches
-from .checked import checked
+from .checked import checked, judged
 from .connection_state import with_effects
 from .enclosed import enclosed
 from .env import Env, database_of
@@ -27,6 +27,7 @@ from .plain.ddl import define
 from .plain.diagnostics import get_diagnostics
 from .plain.load import load
 from .plain.locks import lock, switch_keys
+from .plain.maintenance import maintain
 from .plain.show import describe, show
 from .plain.views import system_views
 from .plan import Plan, Reject
@@ -96,6 +97,7 @@ RULES: Final[tuple[Rule, ...]] = (
     change,
     reorder,
     do,
+    maintain,
     define,
     admin,
 )
@@ -536,6 +538,12 @@ def _planned(statement: Statement) -> Plan:
 
 
 def _by_rules(statement: Statement) -> Plan:
+    plan = _first_that_knows(statement)
+    return plan if plan.refusal is None else judged(statement, plan.refusal)
+
+
+def _first_that_knows(statement: Statement) -> Plan:
+    """The plan of the first rule that takes the statement."""
     try:
         for rule in RULES:
             plan = rule(statement)
@@ -553,10 +561,13 @@ def _by_rules(statement: Statement) -> Plan:
 
 def _without_functions(statement: Statement, plan: Plan) -> Plan:
     """The plan, but stored functions are not where the shards are."""
-    source = statement.source
+    source, env = statement.source, statement.names.env
     if plan.without_functions:
-        for at in foreign_calls(source, flavour=statement.names.env.flavour):
-            return Reject(error="function_not_on_shards", arguments={"function": source.at(at).name})
+        for at in foreign_calls(source, flavour=env.flavour):
+            database = source.at(at - 2).name if source.is_op(at - 1, ".") else env.database
+            name = f"{database}.{source.at(at).name}" if database else source.at(at).name
+            # probe: it may be no call, as LATERAL (…) on a server that does not have that
+            return Reject(error="function_not_on_shards", arguments={"function": name}, probe=True)
     return plan
 
 

@@ -191,6 +191,13 @@ class Exchange(ABC):
         `reply` of their definitions.
         """
 
+    def asks_about_syntax(self, error: Err) -> bool:
+        """Whether a server is asked about the client's own text, in the place of `error`, which is about
+        another one. Then the command fails when the server has answered.
+        """
+        del error
+        return False
+
     @abstractmethod
     def hush(self, who: int) -> None:
         """Read nothing more from the client. `who` wants it: AHEAD or FILE."""
@@ -256,6 +263,8 @@ class Exchange(ABC):
         """
         if seq is None and self.services.waiting_room.hold(self, error):
             self.queued = 0.0  # its time begins anew when it is let out
+            return
+        if seq is None and isinstance(error, Err) and self.asks_about_syntax(error):
             return
         if isinstance(error, ProxyError) and error.unknown:
             self.services.caches.unsure(self)

@@ -45,8 +45,10 @@ _HIDING: Final = frozenset({Kind.PREPARED, Kind.COMPOUND})
 _SCRATCH: Final = SCRATCH.strip(b"`").decode()
 
 
-def logical(client: AtWork, text: str) -> str:
-    """A server's message. The databases in it stay when the client itself has named the shard's."""
+def logical(client: AtWork, text: str, database: str | None = None) -> str:
+    """A server's message. The databases in it stay when the client itself has named the shard's. `database`:
+    whose shards it is about, where that is not the statement's first one.
+    """
     plan = client.plan
     if "denied " in text:
         text = _of_user(client, text)
@@ -57,7 +59,7 @@ def logical(client: AtWork, text: str) -> str:
     def shown(found: re.Match[str]) -> str:
         name = found[0]
         own = name in databases or (name != _SCRATCH and topology.physical(name) is None)
-        return name if own else databases[0]
+        return name if own else database or databases[0]
 
     text = _TO_DATABASE.sub(shown, text)
     text = _ID.sub(r"\2`id`", _BEFORE_TABLE.sub(shown, text))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from config.topology import Topology
@@ -14,17 +16,20 @@ from proxy.engine.warned import notices
 from proxy.errors import ProxyError
 from proxy.session.outcome import RESULT_SET, Diagnostic, Outcome
 from proxy.session.values import quote
+from proxy.wire.constants import SYNTAX_ERROR
 from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
 from proxy.wire.resultset import header_packets
-from rewriter.plans import Bound, Reject, Values
+from rewriter.plans import Bound, Reject, Values, is_one_host
 from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.forms import Runs
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
 _NOT_PREPARED: Final = (1295, 1390)
 """Errors of PREPARE itself."""
-_SYNTAX_ERROR = 1064
+_LONG: Final = 1 << 20
+"""Bytes of a statement that no server is asked about once more."""
 
 
 async def run_outside_transaction(
@@ -98,10 +103,41 @@ def write_result(
 
 async def run_probe(client: Exchange, host: str, sql: bytes, error: ProxyError) -> None:
     """`error`, unless a server says that the statement is no SQL at all: then its own error."""
-    found = await syntax_error(client, host, sql)
+    found: Err | None = None
+    with suppress(ProxyError):  # of a host that is away: `error` is true nevertheless
+        found = await syntax_error(client, host, sql)
     if found is None:
         raise error
     client.fail(found)
+
+
+def is_about_other_text(client: Exchange, error: Err) -> bool:
+    """Whether a server has found no SQL in a text that the proxy has written in the place of the client's. It
+    shows that text in the error. What runs code may have run some before the error.
+    """
+    plan, sql = client.plan, client.sql
+    if error.code != SYNTAX_ERROR or error.own or not 0 < len(sql) <= _LONG:
+        return False
+    if plan is None:
+        return True  # a server prepares what stands for the client's statement
+    return plan.facts.form.runs is not Runs.ANYTHING and not (is_one_host(plan) and plan.goes_unchanged)
+
+
+def asks_about_syntax(client: Exchange, error: Err) -> bool:
+    """See `Exchange.asks_about_syntax`."""
+    if not is_about_other_text(client, error):
+        return False
+    TaskWork(client).start(_ask_about_syntax(client, client.sql, error))
+    return True
+
+
+async def _ask_about_syntax(client: Exchange, sql: bytes, error: Err) -> None:
+    found: Err | None = None
+    with suppress(ProxyError):  # then the first error is good enough
+        host = next(iter(client.session.transaction.held), None) or client.snapshot.topology.hosts[0]
+        found = await syntax_error(client, host, sql)
+    told = found or error
+    client.fail(replace(told, own=told.message))
 
 
 async def syntax_error(client: Exchange, host: str, sql: bytes) -> Err | None:
@@ -112,7 +148,7 @@ async def syntax_error(client: Exchange, host: str, sql: bytes) -> Err | None:
         if problem.kind.name != "unknown_database":
             raise
         return None
-    return found if found is not None and found.code == _SYNTAX_ERROR else None
+    return found if found is not None and found.code == SYNTAX_ERROR else None
 
 
 def _any_database(topology: Topology, host: str) -> str | None:
@@ -131,8 +167,12 @@ async def run_for_nothing(client: Exchange, bound: Bound, *, update: bool) -> No
         if found is not None and found.code not in _NOT_PREPARED:
             client.fail(found)
             return
-    client.session.apply(Outcome(0, diagnostics=notices(warnings)))
+    session = client.session
     info = b"Rows matched: 0  Changed: 0  Warnings: %d" % len(warnings) if update else b""
+    if not warnings and not session.env.flavour.tells_of_impossible_updates:
+        info = b""
+    matched = session.matched(info) if warnings else None  # no row is looked for if no condition can be true
+    session.apply(Outcome(0, found=matched, diagnostics=notices(warnings)))
     client.reply_ok(warnings=len(warnings), info=lenenc_bytes(info) if info else b"")
 
 

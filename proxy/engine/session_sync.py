@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
 from proxy.session.transaction import LOCKED, PROFILED, XA, modes_of
+from proxy.wire.constants import Status
 from proxy.wire.packets import query_packet
 from rewriter.plans.characteristics import PLAIN
 from rewriter.sql.statements.effects import Effects
@@ -14,7 +15,9 @@ from rewriter.sql.statements.found_rows import PRIMED
 if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.session.state import Session
+    from proxy.session.transaction import Transaction
 
+_IN_TRANS: Final = int(Status.IN_TRANS)
 #: So many rows FOUND_ROWS() tells of after `_PRIME`: most likely no statement finds just these.
 NEVER_FOUND = 729
 #: The text of the warning that a connection has before a statement which may keep it.
@@ -72,6 +75,15 @@ def assigning(session: Session, conn: BackendConnection, effects: Effects) -> No
     names = [f"@{name}" for name in effects.variables if session.names(name)]
     if names:
         conn.settings = conn.settings.unsure_of(names)
+
+
+def open_on(transaction: Transaction, conn: BackendConnection) -> bool:
+    """Whether the session's transaction is open on `conn`, as the server has said, too: it needs no sync
+    packets then, if its settings are the session's.
+    """
+    if transaction.explicit and conn.host not in transaction.opened:
+        return False
+    return transaction.held.get(conn.host) is conn and bool(conn.scanner.status & _IN_TRANS)
 
 
 def sync_packets(

@@ -10,23 +10,22 @@ the middle (a host is lost, the statement is killed, the client goes away), each
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import structlog
 
 from proxy.backends.collect import Collector
 from proxy.engine import lease
+from proxy.engine.diagnostics import drain_diagnostics
 from proxy.engine.lease import borrowed
 from proxy.engine.naming import logical
-from proxy.engine.outside_transaction import write_result
 from proxy.engine.task import TaskWork
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.transaction import LOCKED, XA
 from proxy.wire.packets import Err, lenenc_bytes, query_packet
-from proxy.wire.resultset import encode_row
 from rewriter.plans import Bound, Ddl, HostStatement
 from rewriter.sql.statements.forms import Objects
 
@@ -37,8 +36,6 @@ log = structlog.get_logger("proxy")
 
 #: So many definitions run on one host at a time: each rebuilds a table, or waits for its lock.
 _AT_ONCE: Final = 2
-#: So many shards are named in one row.
-_NAMED: Final = 10
 #: What a session under LOCK TABLES or XA START is told of any definition of another table: not locked, or
 #: nothing for the state of the global transaction.
 _FORBIDDEN: Final = frozenset({1099, 1100, 1192, 1399})
@@ -47,6 +44,18 @@ Failure = tuple[HostStatement, Err | ProxyError]
 
 #: A column, a key of that name is there, or the one to drop is not.
 _DONE_ALREADY = frozenset({1060, 1061, 1091})
+
+
+class Answered(NamedTuple):
+    """A statement whose reply has rows, with the warnings that it has left."""
+
+    statement: HostStatement
+    reply: Collector
+    diagnostics: list[Diagnostic]
+
+
+Tell = Callable[[list[Answered]], None]
+"""Answers the client with the rows of all statements."""
 
 
 @dataclass(slots=True)
@@ -58,7 +67,7 @@ class _Run:
     done: list[HostStatement] = field(default_factory=list)
     failures: list[Failure] = field(default_factory=list)
     warnings: int = 0
-    results: list[tuple[HostStatement, Collector]] = field(default_factory=list)
+    results: list[Answered] = field(default_factory=list)
 
     async def through(self, statements: Sequence[HostStatement]) -> None:
         """Some of one host's shards, over one connection. Raises CancelledError only."""
@@ -71,7 +80,10 @@ class _Run:
                         sent = True
                         reply = await Collector().run(conn, query_packet(left[0].sql))
                         sent = False
-                        self._answered(left.pop(0), reply)
+                        found: list[Diagnostic] = []
+                        if reply.warnings:
+                            found = await drain_diagnostics(self.client, conn)
+                        self._answered(left.pop(0), reply, found)
                 finally:
                     self.work.conns.discard(conn)  # from here on it may be another session's
             self._never_sent(left, "the statement was interrupted")
@@ -84,7 +96,7 @@ class _Run:
             log.error("internal error", client=self.client.session.id, kind="ddl", exc_info=error)
             self._broken(left, sent, ProxyError("internal", reason=type(error).__name__))
 
-    def _answered(self, statement: HostStatement, reply: Collector) -> None:
+    def _answered(self, statement: HostStatement, reply: Collector, found: list[Diagnostic]) -> None:
         if reply.err is not None:
             self.failures.append((statement, reply.err))
             return
@@ -92,7 +104,7 @@ class _Run:
         if reply.ok is not None:
             self.warnings += reply.ok.warnings
         else:
-            self.results.append((statement, reply))
+            self.results.append(Answered(statement, reply, found))
 
     def _broken(self, left: list[HostStatement], sent: bool, error: ProxyError) -> None:
         """The first of `left` was under way when `sent`; nothing has happened to the others."""
@@ -106,8 +118,10 @@ class _Run:
         self.failures += [(statement, ProxyError("definition_not_run", reason=reason)) for statement in left]
 
 
-async def run_ddl(client: Exchange, plan: Ddl, bound: Bound, work: TaskWork) -> None:
-    """Run the statements of `bound`, and answer the client."""
+async def run_ddl(
+    client: Exchange, plan: Ddl, bound: Bound, work: TaskWork, tell: Tell | None = None
+) -> None:
+    """Run the statements of `bound`, and answer the client. `tell`: for statements that give rows."""
     _check_held(client)
     by_host: dict[str, list[HostStatement]] = {}
     for statement in bound.statements:
@@ -134,13 +148,14 @@ async def run_ddl(client: Exchange, plan: Ddl, bound: Bound, work: TaskWork) -> 
     else:
         if run.failures:
             _log(plan, run)
-        await _learn(client)
+        if plan.changes_definitions:
+            await _learn(client)
     if run.failures:
         _report(client, plan, run)
         return
     client.session.apply(Outcome(0, diagnostics=[]))
-    if run.results:
-        _tell(client, plan, run.results)
+    if run.results and tell is not None:
+        tell(run.results)
         return
     count = len(bound.statements)
     what = f"{count} shards" if bound.statements[0].shards else "the table"
@@ -198,23 +213,6 @@ async def _learn(client: Exchange) -> None:
         log.warning("tables not looked at after a definition", exc_info=error)
 
 
-def _tell(client: Exchange, plan: Ddl, results: list[tuple[HostStatement, Collector]]) -> None:
-    """The rows of ANALYZE TABLE and the like, each but once; of what only some shards say, which they are."""
-    said: dict[tuple[bytes, ...], list[HostStatement]] = {}
-    for statement, reply in sorted(results, key=lambda pair: (pair[0].shards, pair[0].host)):
-        for row in reply.values():
-            told = tuple(value or b"" for value in row[1:])
-            said.setdefault(told, []).append(statement)
-    rows = []
-    for told, where in said.items():
-        *others, text = told
-        if len(where) < len(results):
-            places = ", ".join(_place(one) for one in where[:_NAMED]) + (" …" if len(where) > _NAMED else "")
-            text = f"{places}: ".encode() + text
-        rows.append(encode_row([plan.table.encode(), *others, text]))
-    write_result(client, results[0][1].columns, rows)
-
-
 def _report(client: Exchange, plan: Ddl, run: _Run) -> None:
     """An error for the client, and a line for each shard in SHOW WARNINGS."""
     failures = run.failures
@@ -237,7 +235,7 @@ def _report(client: Exchange, plan: Ddl, run: _Run) -> None:
     )
     client.fail(error)
     each = [
-        Diagnostic("Error", problem.code, f"{_place(statement, client)}: {_text(problem)}")
+        Diagnostic("Error", problem.code, f"{place_of(statement, client)}: {_text(problem)}")
         for statement, problem in failures
     ]
     client.session.apply(Outcome(diagnostics=client.session.diagnostics + each))
@@ -283,7 +281,7 @@ def _database(client: Exchange, keyspace: str, statement: HostStatement) -> str:
     return known.database_of(statement.shards[0]).decode() if known is not None and statement.shards else ""
 
 
-def _place(statement: HostStatement, client: Exchange | None = None) -> str:
+def place_of(statement: HostStatement, client: Exchange | None = None) -> str:
     """`shard 3 (db00003) on 127.0.0.1:3306`; without `client` its database is left out."""
     if not statement.shards:
         return statement.host

@@ -21,6 +21,7 @@ from proxy.engine.sinks import CommandSink
 from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, commits_first
 from proxy.session.values import parameter
+from proxy.wire.constants import SYNTAX_ERROR
 from proxy.wire.packets import Err, query_packet
 from rewriter.plan import Execution
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from rewriter.env import Env
     from rewriter.plan import Values
     from rewriter.plans import SetStatement
-
-_SYNTAX_ERROR = 1064
 
 
 def run_set_statement(client: Exchange, plan: SetStatement, literals: Values) -> None:
@@ -60,7 +59,7 @@ async def _judged(client: Exchange, plan: SetStatement, assignments: bytes) -> d
     async with borrowed(client, host) as conn:
         reply = await Collector(own=False).run(conn, query_packet(query))
     if reply.err is not None:
-        own = await syntax_error(client, host, client.sql) if reply.err.code == _SYNTAX_ERROR else None
+        own = await syntax_error(client, host, client.sql) if reply.err.code == SYNTAX_ERROR else None
         return own or reply.err
     values = values_in(reply, names)
     return {name.removeprefix("@@session."): value for name, value in values.items()}

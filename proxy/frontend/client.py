@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from proxy import pipeline
+from proxy.engine import outside_transaction
 from proxy.engine.relay import Relay
 from proxy.engine.services import Services
 from proxy.errors import ProxyError
@@ -48,5 +49,6 @@ class Client(ClientConnection):
     execute = pipeline.execute
     run_plan = pipeline.run_plan
     describe = pipeline.describe
+    asks_about_syntax = outside_transaction.asks_about_syntax
     execute_again = prepare.execute_again
     command = run_command

@@ -178,6 +178,8 @@ MAX_PAYLOAD = 0xFFFFFF
 
 #: ER_BAD_FIELD_ERROR: the server does not know a column.
 UNKNOWN_COLUMN = 1054
+#: ER_PARSE_ERROR.
+SYNTAX_ERROR = 1064
 
 #: Collation ids used before a client has chosen one.
 BINARY_COLLATION = 63

@@ -11,8 +11,7 @@ from rewriter.plans.builtins import Empty
 from rewriter.route.context import Statement, not_yet
 from rewriter.route.scope import Refuse, Target, Unsupported
 from rewriter.splice import Part
-from rewriter.sql.statements.forms import Kind as StatementKind
-from rewriter.sql.statements.forms import Objects, StatementForm
+from rewriter.sql.statements.forms import Objects
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.tokens import Source, quote_name
 
@@ -29,7 +28,7 @@ _MOVING: Final = ("DROP", "CHANGE", "MODIFY", "RENAME", "ALTER", "COLUMN", "TO")
 def define(statement: Statement) -> Plan | None:
     """The rule for definitions of one table that the schema names. Raises Refuse."""
     source = statement.source
-    span = _table(source, statement.form)
+    span = _table(source)
     if span is None:
         return rename(statement)
     database = source.tokens[span.first].name if span.end - span.first > 1 else None
@@ -107,16 +106,11 @@ def _everywhere(statement: Statement, span: Span, target: Target, verb: str) -> 
     )
 
 
-def _table(source: Source, form: StatementForm) -> Span | None:
+def _table(source: Source) -> Span | None:
     """The name of the table that is defined; None for other statements."""
     at = 1
     if source.is_word(0, "TRUNCATE"):
         at += source.is_word(1, "TABLE")
-    elif form.kind is StatementKind.MAINTENANCE and form.commits:
-        at += source.is_word(1, "NO_WRITE_TO_BINLOG", "LOCAL")
-        if not source.is_word(at, "TABLE", "TABLES"):
-            return None
-        at += 1
     elif (source.is_word(0, "DROP") and source.is_word(1, "TABLE", "TABLES")) or (
         source.is_word(0, "CREATE") and source.is_word(1, "TABLE")
     ):

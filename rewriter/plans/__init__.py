@@ -100,6 +100,7 @@ __all__ = [
     "SystemViews",
     "Template",
     "Values",
+    "find_host",
     "is_one_host",
     "lock_host",
 ]
@@ -196,7 +197,7 @@ class Passthrough(OneHost):
 
     def host(self, topology: Topology) -> Host:
         if len(self.keyspaces) == 1:
-            return _host(topology, self.keyspaces[0], None)
+            return find_host(topology, self.keyspaces[0], None)
         return _one_host(topology, [(name, None) for name in self.keyspaces])
 
 
@@ -220,7 +221,7 @@ class Physical(OneHost):
 
     def host(self, topology: Topology) -> Host:
         if len(self.locations) == 1:
-            return _host(topology, *self.locations[0])
+            return find_host(topology, *self.locations[0])
         return _one_host(topology, self.locations)
 
 
@@ -411,12 +412,19 @@ class Ddl(Plan):
     without_functions: ClassVar[bool] = False
     executed_as: ClassVar[Execution] = Execution.AS_TEXT
     learns_columns: ClassVar[bool] = False
+    changes_definitions: ClassVar[bool] = True
+    """Whether the proxy looks at the tables again behind it."""
     access: Access = Access.ADMIN
     implicit_commit: bool = True
     verb: str
     keyspace: str
     table: str
     template: Template
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables, as `database.table`."""
+        return (self.table,)
 
     @property
     def sharded_keyspace(self) -> str:
@@ -464,7 +472,7 @@ def lock_host(topology: Topology) -> Host:
 
 def _one_host(topology: Topology, locations: Sequence[tuple[str, int | None]]) -> Host:
     """The one host of all `locations`; keyspace "" is the default host."""
-    hosts = {_host(topology, keyspace, shard) for keyspace, shard in locations}
+    hosts = {find_host(topology, keyspace, shard) for keyspace, shard in locations}
     if len(hosts) > 1:
         reason = f"its tables are on different hosts ({', '.join(sorted(hosts))})"
         advice = "Read the tables one by one."
@@ -472,7 +480,8 @@ def _one_host(topology: Topology, locations: Sequence[tuple[str, int | None]]) -
     return hosts.pop()
 
 
-def _host(topology: Topology, keyspace: str, shard: int | None) -> Host:
+def find_host(topology: Topology, keyspace: str, shard: int | None) -> Host:
+    """The master of a shard or of an unsharded keyspace; of "" the default host. Raises BindError."""
     if not keyspace:
         host = topology.default
     else:

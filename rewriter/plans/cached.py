@@ -23,6 +23,7 @@ from rewriter.touched import CachedTable, Touched
 from . import AnyHost, Ddl, Everywhere, LoadLocal, Passthrough, Physical
 from .builtins import Builtin, SetVariables
 from .inserting import Insert
+from .maintenance import TableMaintenance
 from .sharded import ShardSelect, ShardWrite
 
 MOST_GROUPS: Final = 1000
@@ -160,6 +161,11 @@ class TouchingDdl(Ddl, Touching):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class TouchingMaintenance(TableMaintenance, Touching):
+    """REPAIR TABLE and the like of a table with a cache."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class TouchingEverywhere(Everywhere, Touching):
     """A write to reference tables."""
 
@@ -197,6 +203,7 @@ TOUCHING: Final[dict[type[Plan], type[Touching]]] = {
     AnyHost: TouchingAnyHost,
     SetVariables: TouchingSet,
     Ddl: TouchingDdl,
+    TableMaintenance: TouchingMaintenance,
     Everywhere: TouchingEverywhere,
     LoadLocal: TouchingLoad,
 }

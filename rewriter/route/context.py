@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 from config.layout import Layout
 from config.schema import Table
@@ -249,9 +249,13 @@ def not_yet(what: str, reason: str, alternative: str = "") -> Reject:
     return Reject(error="not_supported_yet", arguments=arguments)
 
 
+_OF_NAMES: Final = frozenset({"unknown_table", "unknown_database", "unknown_column", "no_database"})
+"""Errors that servers have, too, and that they give only for what they can read."""
+
+
 def refused(refusal: Refuse) -> Reject:
-    """The plan that refuses the statement."""
-    return Reject(error=refusal.error, arguments=refusal.arguments)
+    """The plan that refuses the statement. A server reads it to its end before it looks for a name."""
+    return Reject(error=refusal.error, arguments=refusal.arguments, probe=refusal.error in _OF_NAMES)
 
 
 def keyspace_of(scope: Scope, refs: list[TableRef]) -> str:

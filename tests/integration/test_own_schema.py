@@ -13,6 +13,7 @@ from typing import Any
 
 import pymysql
 import pytest
+from pymysql.constants import FLAG
 
 from demo.programs import Program
 from tests.integration.own import OwnProxy
@@ -44,6 +45,31 @@ TABLES: dict[str, Any] = {
         "keyspace": "lookup",
         "key": "k",
         "columns": {"k": "VARCHAR(20) PRIMARY KEY", "v": "INT"},
+    },
+    "upserted": {
+        "kind": "mapping",
+        "keyspace": "main",
+        "from": "a",
+        "to": "b",
+        "columns": {"a": "BIGINT NOT NULL", "b": "BIGINT NOT NULL", "sequence": "BIGINT", "n": "INT"},
+        "indexes": ["PRIMARY KEY (a, b)"],
+        "unique": "per_shard",
+    },
+    "numbered": {
+        "kind": "mapping",
+        "keyspace": "main",
+        "from": "a",
+        "to": "b",
+        "columns": {"a": "BIGINT NOT NULL", "b": "BIGINT NOT NULL", "sequence": "BIGINT", "n": "INT"},
+        "indexes": ["PRIMARY KEY (a, b)", "UNIQUE KEY (n)"],
+        "unique": {"n": "per_shard"},
+    },
+    "slugs": {
+        "kind": "object",
+        "keyspace": "main",
+        "type": 13,
+        "columns": {"n": "INT UNIQUE", "v": "INT"},
+        "unique": {"n": "per_shard"},
     },
     "named": {"kind": "single", "keyspace": "own", "columns": {"a": "INT PRIMARY KEY", "b": "INT"}},
 }
@@ -113,6 +139,9 @@ DEFINITIONS = (
     "CREATE TABLE albums (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, data JSON, PRIMARY KEY (id))",
     "CREATE TABLE photos2 (id BIGINT UNSIGNED PRIMARY KEY, album_id BIGINT UNSIGNED, n INT, KEY (album_id))",
     "CREATE TABLE links (a BIGINT NOT NULL, b BIGINT NOT NULL, sequence BIGINT, n INT, PRIMARY KEY (a, b))",
+    "CREATE TABLE upserted (a BIGINT, b BIGINT, sequence BIGINT, n INT, PRIMARY KEY (a, b))",
+    "CREATE TABLE numbered (a BIGINT, b BIGINT, sequence BIGINT, n INT, PRIMARY KEY (a, b), UNIQUE KEY (n))",
+    "CREATE TABLE slugs (id BIGINT UNSIGNED PRIMARY KEY, n INT UNIQUE, v INT)",
     "CREATE TABLE words (k VARCHAR(20) COLLATE {collation} PRIMARY KEY, v INT)",
     "CREATE TABLE named (a INT PRIMARY KEY, b INT)",
 )
@@ -134,6 +163,35 @@ def test_assignments_that_are_none_count_as_on_one_server(
         assert rows(client, "SELECT id, data FROM albums") == rows(one, "SELECT id, data FROM albums"), text
 
 
+def test_the_new_row_s_value_for_a_routing_column_with_keys_of_each_shard(
+    client: Connection, one: Connection, flavour: str
+) -> None:
+    """The row may get another value, but one of the same shard."""
+    client.autocommit(True)
+    one.autocommit(True)
+    for sql in WRITES["per_shard"] + (WRITES["per_shard_aliased"] if flavour == "mysql9" else []):
+        text = sql.format(first=of(13, 2, 7), second=of(13, 2, 8), third=of(13, 2, 9))
+        assert outcome(client, text) == outcome(one, text), text
+        for table in ("upserted", "numbered", "slugs"):
+            found = f"SELECT * FROM {table} ORDER BY 1, 2"
+            assert sorted(rows(client, found)) == sorted(rows(one, found)), text
+
+
+def test_a_value_that_the_new_row_does_not_have_is_refused_with_keys_of_each_shard(
+    client: Connection,
+) -> None:
+    for sql in (
+        "INSERT INTO upserted (a, b) VALUES (5, 1) ON DUPLICATE KEY UPDATE a = 6",
+        "INSERT INTO numbered (a, b, n) VALUES (5, 1, 3) ON DUPLICATE KEY UPDATE a = b",
+        "INSERT INTO numbered (a, b, n) VALUES (5, 1, 3) ON DUPLICATE KEY UPDATE a = VALUES(b)",
+        "INSERT INTO numbered (a, b, n) VALUES (5, 1, 3), (6, 1, 4) ON DUPLICATE KEY UPDATE a = 5",
+        "INSERT /*+ shard(1) */ INTO numbered (a, n) VALUES (5, 3) ON DUPLICATE KEY UPDATE a = VALUES(a)",
+        f"INSERT INTO slugs (id, n) VALUES ({of(13, 2, 7)}, 3) ON DUPLICATE KEY UPDATE id = {of(13, 2, 7)}",
+    ):
+        with pytest.raises(pymysql.MySQLError, match="a row does not move"):
+            rows(client, sql)
+
+
 def test_what_may_change_the_routing_column_is_refused(client: Connection) -> None:
     for sql in (
         "UPDATE links SET a = 6 WHERE a = 5",
@@ -143,6 +201,32 @@ def test_what_may_change_the_routing_column_is_refused(client: Connection) -> No
     ):
         with pytest.raises(pymysql.MySQLError, match="a row does not move"):
             rows(client, sql)
+
+
+def test_a_gathered_column_of_a_composite_key_is_one_of_the_primary_key(
+    client: Connection, one: Connection
+) -> None:
+    found = []
+    for connection in (client, one):
+        rows(connection, "REPLACE INTO links (a, b) VALUES (31, 1), (31, 2), (32, 1)")
+        rows(connection, "REPLACE INTO words VALUES ('gathered', 1)")
+        told = []
+        for sql in (
+            "SELECT l.a, w.k FROM links l JOIN words w ON w.v = l.b WHERE w.k = 'gathered' ORDER BY 1",
+            "SELECT l.b FROM links l, words w WHERE w.v = l.b + 1 AND w.k = 'gathered'",
+            "SELECT l.n FROM links l, words w WHERE w.v = l.a - 31 AND w.k = 'gathered'",
+            "SELECT x.b, x.b + 1 FROM links x, links y WHERE x.b = y.a - 30 ORDER BY 1",
+        ):
+            with connection.cursor() as cursor:
+                cursor.execute(sql)
+                flags = [
+                    field.flags & (FLAG.PRI_KEY | FLAG.NOT_NULL) for field in vars(cursor)["_result"].fields
+                ]
+                told.append((sql, flags, cursor.fetchall()))
+        rows(connection, "DELETE FROM links WHERE a IN (31, 32)")
+        rows(connection, "DELETE FROM words WHERE k = 'gathered'")
+        found.append(told)
+    assert found[0] == found[1]
 
 
 def test_keys_that_cannot_hold_are_refused(client: Connection) -> None:

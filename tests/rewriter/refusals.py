@@ -42,7 +42,6 @@ STATEMENTS: Final = (
     "PREPARE s FROM 'SELECT * FROM pins'",
     "HANDLER pins OPEN",
     "CHECKSUM TABLE pins",
-    "CALL f()",
     "XA START 'x'",
     "GRANT SELECT ON demo.* TO x",
 )

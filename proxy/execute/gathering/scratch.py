@@ -75,11 +75,13 @@ class Shape:
     tail: str
 
     def select(self, wanted: Collection[str] | None, *, in_order: bool = False) -> Scratch:
-        """The scratch table with these columns (lower case; None: all), at least one. `in_order`: and with
-        those of the primary key, by which it is sorted then.
+        """The scratch table with these columns (lower case; None: all), at least one. It has all columns of
+        the primary key or none, since a column's definition tells whether it is one of these. `in_order`: it
+        has them anyway, and is sorted by them.
         """
-        if wanted is not None and in_order:
-            wanted = {*wanted, *(name for kind, _, of in self.keys if kind == "PRIMARY KEY" for name in of)}
+        primary = {name for kind, _, of in self.keys if kind == "PRIMARY KEY" for name in of}
+        if wanted is not None and (in_order or not primary.isdisjoint(wanted)):
+            wanted = {*wanted, *primary}
         columns = [one for one in self.columns if wanted is None or one.name.lower() in wanted]
         columns = columns or [self.columns[0]]
         if all(one.invisible for one in columns):  # a table has to show one
