@@ -22,7 +22,7 @@ from typing import Protocol
 
 import structlog
 
-from proxy.backends.settings import FRESH, PROFILING, Settings
+from proxy.backends.settings import FRESH, Settings
 from proxy.errors import ProxyError
 from proxy.load import BUCKETS, UNIT, Load, is_own, share
 from proxy.wire.constants import MAX_PAYLOAD, Status
@@ -112,6 +112,7 @@ class BackendConnection(asyncio.Protocol):
         "shards",
         "statements",
         "thread_id",
+        "tracked_before",
         "transport",
         "unclean",
         "undone",
@@ -146,6 +147,7 @@ class BackendConnection(asyncio.Protocol):
         self.branch = b""
         self.prepared = False  # XA PREPARE of the branch was sent: it may outlive the connection
         self.undone = False  # the server has rolled the branch back, and waits to be told XA ROLLBACK
+        self.tracked_before = ""  # what tracking knew of transactions when it was last told to tell of them
         self.usual = -1  # flags of the reply awaited that need no judging, besides those of the settings
         self.unread = False  # the server may know of a change that its last reply could not tell
         self.for_cursors = False  # tied only as long as a cursor is open on it
@@ -175,7 +177,7 @@ class BackendConnection(asyncio.Protocol):
     def has(self, settings: Settings) -> None:
         """These are in force on it, by a statement of its session."""
         self.settings = settings
-        self.doomed = self.doomed or settings.values.get(PROFILING, b"0") != b"0"
+        self.doomed = self.doomed or settings.profiles
 
     # -- statements
     # -------------------------------------------------------------------------------------------------
@@ -453,7 +455,7 @@ class BackendConnection(asyncio.Protocol):
             moved = changes.database != self.database
             changes = changes._replace(database=changes.database if moved else None, left=self.database)
             self.database = self.database if not moved else changes.database or None
-        if changes and not receiver.own:
+        if changes != UNCHANGED and not receiver.own:
             self.unclean = self.unclean or changes.state
             self.changes = self.changes.then(changes)
         accepted = receiver.accepts(self, bool(changes))
@@ -499,7 +501,10 @@ class BackendConnection(asyncio.Protocol):
             if payload[:1] == b"\xff":
                 self._sync_error = self._sync_error or parse_err(payload)
             elif payload[:1] == b"\0":
-                self.scanner.status = parse_ok(payload).status & ~_CHANGED  # a SET is one
+                ok = parse_ok(payload)
+                self.scanner.status = ok.status & ~_CHANGED  # a SET is one
+                if ok.status & _CHANGED and (before := untracked(ok)[1].transaction) is not None:
+                    self.tracked_before = before
             else:
                 raise ProtocolError("a command that sets something was answered by rows")
         self._sync_tail = data[pos:] if self._sync_packets else b""

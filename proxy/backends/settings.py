@@ -137,6 +137,11 @@ class Settings:
     system: Settings
     _statements: dict[int, tuple[ReferenceType[Settings], bytes]]
 
+    @property
+    def profiles(self) -> bool:
+        """Whether `profiling` is on."""
+        return self.values.get(PROFILING, b"0") != b"0"
+
     @classmethod
     def of(cls, values: Mapping[str, bytes]) -> Settings:
         """The one object for these values. A value equal to the log-in's is the same as none."""

@@ -15,7 +15,12 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import TYPED_NULL, variable_name
 from proxy.engine.session_changes import follow
-from proxy.engine.session_sync import NEVER_FOUND, PRIMING_VARIABLE, asks_for_warnings
+from proxy.engine.session_sync import (
+    NEVER_FOUND,
+    PRIMING_VARIABLE,
+    TELL_TRANSACTION_NO_MORE,
+    asks_for_warnings,
+)
 from proxy.errors import ProxyError
 from proxy.session.outcome import Outcome
 from proxy.session.transaction import PLAINLY, modes_of
@@ -23,6 +28,7 @@ from proxy.wire.constants import ColumnFlag, ColumnType, Status
 from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.plans import Plan, Values
+from rewriter.plans.characteristics import PLAIN, Characteristics
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.found_rows import ASK, ONE, PRIMED
 
@@ -197,6 +203,31 @@ async def ask_next_transaction(session: Session, conn: BackendConnection) -> Non
         session.use_up()
 
 
+async def _adopt_next_transaction(session: Session, conn: BackendConnection, told: str | None) -> None:
+    """Make the session's what code has set for the next transaction; with autocommit the connection has it no
+    more. `told`: what session tracking says of it, None if nothing has changed.
+    """
+    said = Characteristics.told(told or "")
+    if told is None and session.transaction.next is not None:
+        await ask_next_transaction(session, conn)
+    elif conn.in_transaction or session.transaction.locks_tables:
+        pass  # what is told is the open one's; and START TRANSACTION would end LOCK TABLES
+    elif not session.autocommit:  # the connection keeps it for what follows there
+        if said != PLAIN:
+            session.set_next(said)
+    elif said != PLAIN or (told is None and conn.tracked_before):
+        begun = await Collector().query(conn, b"START TRANSACTION")
+        await Collector().query(conn, b"ROLLBACK" + PLAINLY)
+        read_only = begun.ok is not None and bool(begun.ok.status & _READ_ONLY)
+        if said == PLAIN and read_only is not bool(modes_of(session.settings).read_only):
+            said = Characteristics(read_only=read_only)  # the same as tracking knew of another one
+        if said != PLAIN:
+            session.set_next(said)
+    elif told is not None and session.transaction.next is not None:
+        session.use_up()
+    await Collector().query(conn, TELL_TRANSACTION_NO_MORE)  # behind these, so that tracking knows of no more
+
+
 async def ask_left_behind(
     session: Session,
     conn: BackendConnection,
@@ -211,7 +242,7 @@ async def ask_left_behind(
 
     The statement's warnings are read before: on MySQL any further statement but SHOW ends them.
     """
-    if effects.transaction:
+    if effects.transaction and not (effects.routine or effects.calls or effects.changed):
         await ask_next_transaction(session, conn)
     asked = [b"LAST_INSERT_ID()"] if asks else []
     asked += [] if counted else [b"FOUND_ROWS()"]
@@ -234,8 +265,8 @@ async def _adopt(client: Exchange, conn: BackendConnection, *, changed: bool) ->
     say so when it is asked.
     """
     session = client.session
-    if changed:
-        await follow(client, conn)
+    told = (await follow(client, conn) if changed else conn.changes).transaction
+    await _adopt_next_transaction(session, conn, told)
     now = conn.settings.get("autocommit")
     if now in (b"0", b"1") and (now == b"1") is not session.autocommit:
         session.settings = session.settings.with_values({"autocommit": now})
@@ -254,9 +285,9 @@ async def ask_after_code(
         was, conn.unclean = conn.unclean, False
         await Collector(own=False).run(conn, _PING)
         changed, conn.unclean = conn.unclean, conn.unclean or was
+    await _adopt(client, conn, changed=changed or failed)
     if not changed and not failed:
         return
-    await _adopt(client, conn, changed=True)
     # the statement's own words say what it changes, or the catalogs what it runs: that is read back already
     known = effects.variables or effects.pins or effects.unpins or effects.database
     defines = client.plan is not None and client.plan.implicit_commit

@@ -87,6 +87,12 @@ def limits_rows(client: Exchange) -> bool:
     return client.session.settings.get(_LIMIT) not in (None, _ALL_ROWS)
 
 
+def most_rows(session: Session) -> int | None:
+    """The session's `sql_select_limit`, None for no limit."""
+    most = session.settings.get(_LIMIT)
+    return int(most) if most is not None and most.isdigit() else None
+
+
 def spread_settings(client: Exchange, bound: Bound) -> Settings | None:
     """The session's settings as a fan-out is read with; None when they are just these. How many rows there
     may be (sql_select_limit) is not for one of several statements to say.
@@ -101,10 +107,10 @@ def spread_settings(client: Exchange, bound: Bound) -> Settings | None:
 def spread_merge(client: Exchange, bound: Bound) -> Merge:
     """How a fan-out's answers are merged: as the plan says, and at most sql_select_limit rows."""
     merge = bound.merge or Merge()
-    most = client.session.settings.get(_LIMIT) or b""
-    if not limits_rows(client) or merge.limit is not None or not most.isdigit() or not _several(bound):
+    most = most_rows(client.session)
+    if not limits_rows(client) or merge.limit is not None or most is None or not _several(bound):
         return merge
-    return merge._replace(limit=int(most))
+    return merge._replace(limit=most)
 
 
 def _several(bound: Bound) -> bool:

@@ -12,7 +12,7 @@ from proxy.backends.settings import TRACK, TRACKING
 from proxy.engine.read_back import read_back
 from proxy.errors import ProxyError
 from proxy.session.reading import READING, charset_of, connection_of, sql_modes
-from proxy.wire.states import UNCHANGED
+from proxy.wire.states import UNCHANGED, Changes
 from rewriter.route.scope import INFORMATION_SCHEMA
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ _CHARACTER_SETS: Final = (
 )
 
 
-async def follow(client: Exchange, conn: BackendConnection) -> None:
-    """Make the session's what `conn` tells that code has changed since the last time."""
+async def follow(client: Exchange, conn: BackendConnection) -> Changes:
+    """Make the session's what `conn` tells that code has changed since the last time. Returns the changes."""
     session = client.session
     await Collector(own=False).query(conn, TELL)
     changes, conn.changes = conn.changes, UNCHANGED
@@ -50,6 +50,7 @@ async def follow(client: Exchange, conn: BackendConnection) -> None:
         conn.settings = conn.settings.unsure_of(READING)
     if names:
         await _follow_variables(session, conn, names)
+    return changes
 
 
 def _follow_database(session: Session, database: str, left: str | None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
-from proxy.session.transaction import LOCKED, XA, modes_of
+from proxy.session.transaction import LOCKED, PROFILED, XA, modes_of
 from proxy.wire.constants import Status
 from proxy.wire.packets import query_packet
 from rewriter.plans.characteristics import PLAIN
@@ -23,6 +23,10 @@ NEVER_FOUND = 729
 #: The text of the warning that a connection has before a statement which may keep it.
 OLDER: Final = "shardgate: a warning of an earlier statement"
 _OLDER: Final = b"SIGNAL SQLSTATE '01000' SET MYSQL_ERRNO = 1642, MESSAGE_TEXT = '%s'" % OLDER.encode()
+#: Has session tracking tell what SET TRANSACTION in code sets for the next transaction. It does not know what
+#: was set before.
+_TELL_TRANSACTION: Final = b"SET session_track_transaction_info='CHARACTERISTICS'"
+TELL_TRANSACTION_NO_MORE: Final = b"SET session_track_transaction_info='OFF'"
 PRIMING_VARIABLE = "shardgate_primed"
 _NINE = b"(SELECT 1" + b" UNION ALL SELECT 1" * 8 + b")"
 _COUNTED = b"SQL_CALC_FOUND_ROWS NULL INTO @%s FROM %s AS a, %s AS b, %s AS c LIMIT 1" % (
@@ -49,6 +53,8 @@ def effects_packets(session: Session, conn: BackendConnection, effects: Effects)
         packets.reverse()  # what changes no rows leaves ROW_COUNT() as it was: SELECT INTO makes it 1, SET 0
     if asks_for_warnings(session, effects):
         packets.append(_OLDER)
+    if effects.routine or effects.calls:
+        packets.insert(0, _TELL_TRANSACTION)
     return b"".join(map(query_packet, packets)), len(packets)
 
 
@@ -101,6 +107,10 @@ def sync_packets(
     if conn.settings is not settings:
         packets, count = settings.packets_from(conn.settings)
         conn.has(settings)
+        if settings.profiles:
+            conn.pinned = True
+            pinned = session.transaction.pins.setdefault(conn.host, [])
+            pinned += [] if PROFILED in pinned else [PROFILED]
     transaction, branch = session.transaction, b""
     if transaction.explicit:
         opens = conn.host not in transaction.opened

@@ -6,6 +6,7 @@ client: KILL takes the proxy's ids.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.backends.settings import LOGIN
 from proxy.engine.diagnostics import fetch_warnings
-from proxy.engine.lease import borrowed
+from proxy.engine.lease import asking, borrowed
 from proxy.engine.outside_transaction import write_result
 from proxy.engine.seen import threads_now, waits_now
 from proxy.engine.task import TaskWork
@@ -37,6 +39,13 @@ if TYPE_CHECKING:
 Process = dict[str, Any]
 EXECUTING: Final = "executing"
 """One session, by the columns of the list in lower case; values as JSON has them."""
+
+States = Mapping[int, str]
+"""What a server says that its connections do, by their numbers."""
+
+_MOST_HOSTS: Final = 64
+_PATIENCE: Final = 1.0
+"""So many hosts are asked at most, for so many seconds, what the statements that run there do."""
 
 _SHORT = 100
 """So many characters of a statement are shown without FULL."""
@@ -107,14 +116,28 @@ def _states(columns: Sequence[Column], rows: Sequence[Sequence[bytes | None]]) -
     return {int(row[id] or 0): (row[state] or b"").decode("utf-8", "replace") for row in rows}
 
 
-def _with_states(found: list[Process], host: str, states: Mapping[int, str]) -> list[Process]:
-    """The sessions, those whose statements run on `host` with the `states` that it tells of connections."""
-    shown = []
-    for process in found:
-        told = [states.get(thread) for place, thread in process["threads"] if place == host]
-        state = next(filter(None, told), "")
-        shown.append(process | {"state": state} if state and process["state"] == EXECUTING else process)
-    return shown
+async def _with_states(client: Exchange, host: str, states: States) -> list[Process]:
+    """The sessions, with the states that the hosts of their statements tell. `states`: those of `host`."""
+    found = await all_processes(client)
+    running = [process for process in found if process["state"] == EXECUTING]
+    places = {place for process in running for place, _ in process["threads"]} - {host}
+    others = sorted(places & set(client.snapshot.topology.hosts))[:_MOST_HOSTS]
+    told = await asyncio.gather(*(_asked(client, other) for other in others))
+    known = {host: states, **dict(zip(others, told, strict=True))}
+    for process in running:
+        shown = (known.get(place, {}).get(thread) for place, thread in process["threads"])
+        process["state"] = next(filter(None, shown), EXECUTING)
+    return found
+
+
+async def _asked(client: Exchange, host: str) -> States:
+    """The states that a host tells; none where it does not answer soon."""
+    try:
+        async with asyncio.timeout(_PATIENCE), asking(client, host, LOGIN) as conn:
+            reply = await Collector().query(conn, b"SHOW PROCESSLIST")
+            return _states([decode_column(payload) for payload in reply.columns], reply.values())
+    except (ProxyError, TimeoutError):
+        return {}
 
 
 def _values(process: Mapping[str, Any], columns: Sequence[Column]) -> list[bytes | None]:
@@ -143,7 +166,7 @@ async def _process_list(client: Exchange, *, full: bool) -> None:
         return
     columns = [decode_column(payload) for payload in reply.columns]
     rows = []
-    for process in _with_states(await all_processes(client), conn.host, _states(columns, reply.values())):
+    for process in await _with_states(client, conn.host, _states(columns, reply.values())):
         info = process["info"]
         shown = process if full or info is None else process | {"info": info[:_SHORT]}
         rows.append(encode_row(_values(shown, columns)))
@@ -159,7 +182,7 @@ async def process_constants(
     """
     told = await Collector().query(conn, b"SHOW PROCESSLIST")
     states = _states([decode_column(payload) for payload in told.columns], told.values())
-    return _constants(_with_states(await all_processes(client), conn.host, states), definitions, before)
+    return _constants(await _with_states(client, conn.host, states), definitions, before)
 
 
 def _constants(rows: Sequence[Mapping[str, Any]], definitions: Sequence[bytes], before: bytes) -> list[bytes]:

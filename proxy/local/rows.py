@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector
 from proxy.engine.lease import borrowed
-from proxy.engine.loading import results_form
+from proxy.engine.loading import most_rows, results_form
 from proxy.engine.outside_transaction import write_result
 from proxy.session.outcome import Outcome
 from proxy.wire.charsets import bytes_of
@@ -57,9 +57,11 @@ async def write_kept(
 
 
 def write_rows(client: Exchange, columns: Sequence[bytes], rows: Sequence[Row]) -> None:
-    """Answer with rows, in utf8mb4, that to servers come from a query on tables, of information_schema."""
+    """Answer with rows, in utf8mb4, that to servers come from a query on tables, of information_schema: they
+    give at most `sql_select_limit` of them.
+    """
     client.session.apply(Outcome(diagnostics=[]))
-    columns, rows = _in_results(client, columns, rows)
+    columns, rows = _in_results(client, columns, rows[: most_rows(client.session)])
     write_result(client, list(columns), [encode_row(row) for row in rows])
 
 

@@ -272,7 +272,7 @@ class Session:
         if found is not None:
             self.found_rows = found
         if diagnostics is not None:
-            self.diagnostics = diagnostics
+            self.diagnostics = self._kept(diagnostics)
 
     def matched(self, info: bytes) -> int | None:
         """The rows that an UPDATE has found, by the text of its OK packet, where FOUND_ROWS() tells them."""
@@ -359,6 +359,17 @@ class Session:
         """@@error_count."""
         shown = sum(one.level == "Error" for one in self.diagnostics)
         return shown + getattr(self.diagnostics, "errors", 0)
+
+    def _kept(self, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+        """The first `max_error_count` of these: several servers keep so many each. All are counted."""
+        most = (self.shown_settings or self.settings).get("max_error_count")
+        if most is None or not most.isdigit() or len(diagnostics) <= int(most):
+            return diagnostics
+        kept = Diagnostics(diagnostics[: int(most)])
+        kept.total = max(len(diagnostics), getattr(diagnostics, "total", 0))
+        kept.errors = getattr(diagnostics, "errors", 0)
+        kept.errors += sum(one.level == "Error" for one in diagnostics[int(most) :])
+        return kept
 
     def note_error(self, code: int, message: str, sqlstate: str = "") -> None:
         """An error: what SHOW WARNINGS shows next."""

@@ -34,6 +34,8 @@ UNKNOWN = "transaction_unknown"
 PLAINLY: Final = b" AND NO CHAIN NO RELEASE"
 #: What LOCK TABLES pins a session by.
 LOCKED = ("tables", "")
+#: And a statement with `profiling` on: SHOW PROFILES is the connection's.
+PROFILED = ("profiling", "")
 #: And XA START.
 XA = ("xa", "")
 UNKNOWN_IDENTITY: Final = "0" * 16

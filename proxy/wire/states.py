@@ -9,20 +9,23 @@ from .constants import Status
 from .packets import Ok, ProtocolError, lenenc_bytes, ok_packet, read_lenenc_bytes
 
 _CHANGED = int(Status.SESSION_STATE_CHANGED)
-_VARIABLE, _SCHEMA, _STATE_CHANGE = 0, 1, 2
+_VARIABLE, _SCHEMA, _STATE_CHANGE, _CHARACTERISTICS = 0, 1, 2, 4
 
 
 class Changes(NamedTuple):
     """Changes of a session that its server has told. `state`: anything has changed (a system or user
     variable, the current database, a prepared statement, a temporary table). `variables`: system variables
     that were set, with their values as shown. `database`: the current database, "" for none; None when it was
-    not told. `left`: the one that was current before, where it is known.
+    not told. `left`: the one that was current before, where it is known. `transaction`: the characteristics
+    of the next transaction, or of the open one, as statements; None when they were not told. Alone they
+    are no change.
     """
 
     state: bool = False
     variables: Mapping[str, str] = {}
     database: str | None = None
     left: str | None = None
+    transaction: str | None = None
 
     def __bool__(self) -> bool:
         return self.state or bool(self.variables) or self.database is not None
@@ -37,7 +40,7 @@ class Changes(NamedTuple):
 
     def then(self, later: Changes) -> Changes:
         """Both, one after the other."""
-        if not self:
+        if self == UNCHANGED:
             return later
         moved = later.database is not None
         return Changes(
@@ -45,6 +48,7 @@ class Changes(NamedTuple):
             {**self.variables, **later.variables},
             later.database if moved else self.database,
             later.left if moved and self.database is None else self.left,
+            self.transaction if later.transaction is None else later.transaction,
         )
 
 
@@ -69,7 +73,7 @@ def rewritten(ok: Ok, seq: int) -> bytes:
 
 
 def _changes(state: bytes) -> Changes:
-    at, changed, database = 0, False, None
+    at, changed, database, transaction = 0, False, None, None
     variables: dict[str, str] = {}
     while at < len(state):
         kind = state[at]
@@ -78,10 +82,12 @@ def _changes(state: bytes) -> Changes:
             changed = True
         elif kind == _SCHEMA:
             database = _texts(entry or b"")[0]
+        elif kind == _CHARACTERISTICS:
+            transaction = _texts(entry or b"")[0]
         elif kind == _VARIABLE:
             texts = _texts(entry or b"")  # MariaDB puts several variables into one entry
             variables.update(zip(texts[::2], texts[1::2], strict=False))
-    return Changes(changed, variables, database)
+    return Changes(changed, variables, database, transaction=transaction)
 
 
 def _texts(entry: bytes) -> list[str]:

@@ -32,6 +32,14 @@ class Characteristics:
     read_only: bool | None = None
     snapshot: bool = False
 
+    @classmethod
+    def told(cls, statements: str) -> Characteristics:
+        """Those of the next transaction, as session tracking tells them: `SET TRANSACTION …; …`."""
+        said = [one.strip().removeprefix("SET TRANSACTION ") for one in statements.split(";")]
+        levels = [level for level in Isolation if f"ISOLATION LEVEL {level.value}" in said]
+        access = [one == "READ ONLY" for one in said if one in ("READ ONLY", "READ WRITE")]
+        return cls(levels[0] if levels else None, access[0] if access else None)
+
     def over(self, other: Characteristics) -> Characteristics:
         """What these say, and what `other` says of the rest."""
         return Characteristics(

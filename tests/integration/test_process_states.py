@@ -6,10 +6,12 @@ import threading
 
 from pymysql.cursors import Cursor
 
-from tests.integration.fixtures import Connect
+from tests.integration.fixtures import Connect, make_id
+from tests.support.demo import Demo
 from tests.support.servers import Connection, LocalServer
 
 LISTS = ("SHOW FULL PROCESSLIST", "SELECT * FROM information_schema.processlist")
+ON_THE_LAST_SHARD = make_id(63, 1, 1)
 ALTERING = "ALTER TABLE legacy.of_states COMMENT 'other'"
 
 
@@ -25,6 +27,23 @@ def states(watcher: Cursor, sql: str) -> list[list[str]]:
             break
         watcher.execute("DO SLEEP(0.01)")
     return found
+
+
+def test_a_statement_that_waits_on_another_host_says_so(connect: Connect, demo: Demo) -> None:
+    """The host of a shard is asked, too."""
+    update = f"UPDATE pins SET data = data WHERE id = {ON_THE_LAST_SHARD}"
+    locking = "LOCK TABLES db00063.pins WRITE"
+    with connect() as connection, connect() as other, demo.direct(1) as host:
+        watcher, holder = other.cursor(), host.cursor()
+        holder.execute(locking)
+        waiting = threading.Thread(target=connection.cursor().execute, args=(update,))
+        waiting.start()
+        try:
+            found = states(watcher, update)
+        finally:
+            holder.execute("UNLOCK TABLES")
+            waiting.join()
+    assert all("lock" in one[0] for one in found), found
 
 
 def waits(connection: Connection, watcher: Cursor, holder: Cursor) -> list[list[str]]:

@@ -8,6 +8,7 @@ from typing import Any
 import pymysql
 import pytest
 
+from tests.integration.answers import answer
 from tests.integration.binary import Binary
 from tests.integration.fixtures import Connect, MakeRaw, Things
 from tests.support.servers import LocalServer
@@ -215,6 +216,29 @@ def test_a_select_is_as_on_one_server(connect: Connect, plain: LocalServer, most
         (count, rows), (expected, wanted) = answers[0][sql], answers[1][sql]
         assert count == expected, sql
         assert rows == wanted or "ORDER" not in sql, sql
+
+
+SHOWS = (
+    "SHOW TABLES",
+    "SHOW FULL TABLES",
+    "SHOW TABLES LIKE 'p%'",
+    "SHOW TABLES WHERE Tables_in_demo > 'c'",
+    "SHOW TABLES FROM legacy",
+    "SHOW DATABASES",
+    "SHOW DATABASES WHERE `Database` LIKE '%schema%'",
+    "SHOW COLUMNS FROM pins",
+    "DESCRIBE boards",
+)
+
+
+@pytest.mark.parametrize("most", [2, 0, ALL_ROWS])
+def test_a_show_statement_is_as_on_one_server(connect: Connect, plain: LocalServer, most: int) -> None:
+    """How many rows a client gets, of lists that the proxy makes as well."""
+    with connect() as here, plain.connect(database="demo") as there:
+        for connection in (here, there):
+            answer(connection, f"SET sql_select_limit = {most}")
+        for sql in SHOWS:
+            assert len(answer(here, sql)) == len(answer(there, sql)), sql
 
 
 @pytest.mark.parametrize("limit", [0, 1])

@@ -229,3 +229,19 @@ def test_profiles_of_a_session_are_not_another_one_s(both: Both, connect: Connec
             with connect(database="legacy") as other, other.cursor() as cursor:
                 cursor.execute("SHOW PROFILES")
                 assert cursor.fetchall() == ()
+
+
+def test_a_session_s_own_profiles(connect: Connect, plain: LocalServer) -> None:
+    """Its connection stays with it, also outside of a transaction and when profiling is off again."""
+    shown = []
+    with connect(database="legacy") as through, plain.connect(database="legacy") as direct:
+        for connection in (through, direct):
+            with connection.cursor() as cursor:
+                cursor.execute("SET profiling = 1")
+                cursor.execute("SELECT 'first'")
+                cursor.execute("SELECT 'second' FROM orders LIMIT 1")
+                cursor.execute("SET profiling = 0")
+                cursor.execute("SELECT 'third'")
+                cursor.execute("SHOW PROFILES")
+                shown.append([text for _, _, text in cursor.fetchall() if text.startswith("SELECT '")])
+    assert shown[0] == shown[1] == ["SELECT 'first'", "SELECT 'second' FROM orders LIMIT 1"]

@@ -82,3 +82,15 @@ def test_a_session_variable_in_a_write_that_reads_shards_is_the_session_s(
                 answer(connection, "DROP TABLE legacy.of_session")
     assert rows[0] == rows[1]
     assert dict(rows[0]) == VARIABLES
+
+
+@pytest.mark.parametrize("most", [0, 3])
+def test_warnings_are_as_many_as_max_error_count(connect: Connect, plain: LocalServer, most: int) -> None:
+    """Each server keeps so many."""
+    with connect() as through, plain.connect(database="demo") as direct:
+        shown = []
+        for connection in (through, direct):
+            answer(connection, f"SET max_error_count = {most}")
+            answer(connection, "SELECT CAST(CONCAT(id, 'x') AS SIGNED) FROM pins ORDER BY id LIMIT 8")
+            shown.append(answer(connection, "SHOW WARNINGS"))
+    assert len(shown[0]) == len(shown[1]) == most

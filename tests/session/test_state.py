@@ -7,6 +7,7 @@ import pytest
 from proxy.backends.memory import Memory
 from proxy.backends.settings import LOGIN
 from proxy.errors import ProxyError
+from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.state import Role, Session, User
 from proxy.wire.constants import Status
 from rewriter.plans import Access
@@ -141,3 +142,14 @@ def test_what_is_learned_behind_a_client_that_has_gone_is_in_no_books() -> None:
     made.let_go()
     made.take_settings(made.settings.with_values({"@b": b"'abc'"}))
     assert memory.used == 0
+
+
+def test_diagnostics_of_several_servers_are_as_many_as_max_error_count() -> None:
+    """Each server keeps so many; all are counted."""
+    made = session(max_error_count=b"3")
+    found = [Diagnostic("Warning", 1292, f"{number}") for number in range(5)]
+    made.apply(Outcome(diagnostics=[*found, Diagnostic("Error", 1, "")]))
+    assert made.diagnostics == found[:3]
+    assert (made.warning_count, made.error_count) == (6, 1)
+    made.apply(Outcome(diagnostics=found[:3]))
+    assert (len(made.diagnostics), made.warning_count, made.error_count) == (3, 3, 0)
