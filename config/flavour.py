@@ -103,6 +103,8 @@ class Flavour:
     # -- what is told
     found_rows_of_selects: bool
     """FOUND_ROWS() tells of SELECTs alone: UPDATE and DO leave it."""
+    tells_of_impossible_updates: bool
+    """The OK packet of an UPDATE whose condition is never true has the text `Rows matched: 0 …`."""
     tells_changes_at_once: bool
     """What a statement's functions have changed is in its own OK, not in that of the next."""
     looks_open_nothing: bool
@@ -234,6 +236,7 @@ MARIADB: Final = Flavour(
     prepared_text_is_kept=True,
     more_commands=True,
     found_rows_of_selects=True,
+    tells_of_impossible_updates=False,
     tells_changes_at_once=True,
     looks_open_nothing=True,
     counts_temporary_tables=True,
@@ -320,6 +323,7 @@ MYSQL: Final = Flavour(
     prepared_text_is_kept=False,
     more_commands=False,
     found_rows_of_selects=False,
+    tells_of_impossible_updates=True,
     tells_changes_at_once=False,
     looks_open_nothing=False,
     counts_temporary_tables=False,

@@ -170,7 +170,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
         return
     host = plan.host(client.snapshot.topology)
     admit_host(client, plan, host)
-    sql = sent(client, plan, literals)
+    sql = client.sql if plan.unchanged else sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
         admit_routine(client, host, plan, results=client.session.multi_results)
     effects = plan.effects
@@ -186,7 +186,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
         effects=effects,
         literals=literals,
         column_metadata=plan.column_metadata,
-        nature=plan.facts,
+        facts=plan.facts,
         shards=() if shard is None else (shard,),
     )
 
@@ -205,7 +205,7 @@ def _load_local(client: Exchange, plan: LoadLocal, literals: Values) -> None:
         statement.database,
         effects=effects,
         literals=literals,
-        nature=plan.facts,
+        facts=plan.facts,
         request=FileRequest(client),
     )
 
@@ -223,7 +223,7 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
         # open it there
         TaskWork(client).start(run_outside_transaction(client, host, sql, plan.database, effects, literals))
         return
-    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, nature=plan.facts)
+    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, facts=plan.facts)
 
 
 def _loads(client: Exchange, keyspace: str, shards: Sequence[int]) -> Sequence[Load]:
@@ -393,7 +393,8 @@ def _run_write(
     asks = bool(bound.inserted) and bound.inserted[0].asks
     effects = plan.effects
     if effects is not None and bound.inserted:
-        effects = effects.of_insert(composed=bound.inserted[0].id_offset is not None)
+        first = bound.inserted[0]
+        effects = effects.of_insert(composed=first.id_offset is not None and first.generated)
     if len(statements) == 1 and not asks and (not bound.warnings or plan.returning):
         host, shards, sql = statements[0]
         loads = _loads(client, plan.keyspace, shards)

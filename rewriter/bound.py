@@ -144,7 +144,8 @@ class Bound(NamedTuple):
     One statement and no merge: the reply passes through as bytes. No statement at all (a write that can
     match nothing): an OK packet with 0 rows. `reference`, when set, is a statement whose column
     definitions the client must get instead of those of `statements`; or, with no statements, one that a
-    server is asked about (PREPARE) and that would find nothing. `warnings` are for SHOW WARNINGS.
+    server is asked about (PREPARE) and that would find nothing; or, with `inserted`, one that a server must
+    be able to prepare before the `statements` are sent. `warnings` are for SHOW WARNINGS.
     `inserted` goes with `statements`, one for one, for INSERT and REPLACE; else (). `scatter`: it runs
     on all shards because nothing narrows it, so the user's scatter policy applies. Statements for one
     host stand in the order to run them in; different hosts run in parallel. `per_shard` gives the same

@@ -16,7 +16,7 @@ from .plans import is_one_host
 from .route.context import Statement, not_yet
 from .route.scope import INFORMATION_SCHEMA
 from .sql.privileges.beyond import EVERY_DATABASE
-from .sql.privileges.reachable import functions
+from .sql.privileges.reachable import functions, qualifiers
 from .sql.privileges.rights import Rights, readings, rights_of
 from .sql.statements.calls import hidden_call, previous_value, sequences
 from .sql.statements.effects import defines_routine
@@ -33,7 +33,7 @@ def checked(statement: Statement, plan: Plan) -> Plan:
         return overlooked
     rights = _of_text(statement, plan)
     rights |= _of_who_asks(statement, plan)
-    databases = tuple(dict.fromkeys(plan.databases + rights.databases + functions(statement.source)))
+    databases = tuple(dict.fromkeys(plan.databases + _named(statement, rights)))
     access = max(plan.access, rights.access)
     if rights.reserved:
         return replace(
@@ -47,6 +47,30 @@ def checked(statement: Statement, plan: Plan) -> Plan:
     if access == plan.access and databases == plan.databases and not rights.unseen:
         return plan
     return replace(plan, access=access, databases=databases, unseen=rights.unseen)
+
+
+def judged(statement: Statement, plan: Reject) -> Reject:
+    """The refusal with the rights that its statement asks for, which are judged first: whether a statement
+    can run must not tell what there is in a database that its user may not name. A text that could not be
+    read needs no role, because it may be no SQL.
+    """
+    try:
+        rights = rights_of(statement)
+    except RecursionError:
+        rights = Rights(Access.NONE, qualifiers(statement.source))
+    databases = _named(statement, rights)
+    if plan.probe:
+        databases = tuple(database for database in databases if database != EVERY_DATABASE)
+        return replace(plan, databases=databases, reserved=rights.reserved)
+    access = Access.ADMIN if rights.reserved else rights.access
+    return replace(
+        plan, access=access, listed_access=rights.access, databases=databases, reserved=rights.reserved
+    )
+
+
+def _named(statement: Statement, rights: Rights) -> tuple[str, ...]:
+    """The databases that the statement's text names, whatever there is by these names."""
+    return tuple(dict.fromkeys(rights.databases + functions(statement.source)))
 
 
 def _of_text(statement: Statement, plan: Plan) -> Rights:

@@ -16,7 +16,7 @@ from config.topology import Topology
 from .around import Around
 from .cache import Cache, Guarded, Leaving
 from .caching import with_caches
-from .checked import checked
+from .checked import checked, judged
 from .connection_state import with_effects
 from .enclosed import enclosed
 from .env import Env, database_of
@@ -538,6 +538,12 @@ def _planned(statement: Statement) -> Plan:
 
 
 def _by_rules(statement: Statement) -> Plan:
+    plan = _first_that_knows(statement)
+    return plan if plan.refusal is None else judged(statement, plan.refusal)
+
+
+def _first_that_knows(statement: Statement) -> Plan:
+    """The plan of the first rule that takes the statement."""
     try:
         for rule in RULES:
             plan = rule(statement)

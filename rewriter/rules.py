@@ -18,7 +18,9 @@ from .reads.select import plan_select
 from .route.context import Statement, not_yet, refused
 from .route.outer import strengthen
 from .route.scope import Names, Refuse, Scope
+from .sql.privileges.beyond import named_as_database
 from .sql.privileges.reachable import reached
+from .sql.privileges.rights import databases_named
 from .sql.statements.effects import defines_routine
 from .sql.statements.forms import Inner, Kind, Objects, State, StatementForm
 from .sql.statements.inner import behind_explain
@@ -30,7 +32,7 @@ from .text.literals import NotPlain, unquote
 from .text.opening import opened
 from .text.parse import Parser
 from .text.parse_write import WriteParser, changes_behind_with
-from .text.tokens import STRING, WORD, Source, Unreadable, read
+from .text.tokens import STRING, Source, Unreadable, read
 
 
 def _prepared(statement: Statement) -> Plan | None:
@@ -330,7 +332,7 @@ def _elsewhere(statement: Statement) -> Plan | None:
     if names_objects and _names_here(source, ctes):
         return None  # what is not qualified is in the current database
     found: dict[str, None] = {}
-    databases = reached(source)
+    databases = databases_named(source, names)
     for at in range(1, len(source.tokens)):
         if not source.is_name(at):
             continue
@@ -339,8 +341,7 @@ def _elsewhere(statement: Statement) -> Plan | None:
         qualifies = source.is_op(at + 1, ".") and not source.is_op(at - 1, ".")
         if qualifies or source.is_word(at - 1, "FROM", "IN"):
             name = source.tokens[at].name
-            known = name in names.schema.databases or names.physical(name) is not None
-            if known or (qualifies and (name in databases or source.is_op(at + 2, "*"))):
+            if name in databases or (qualifies and source.is_op(at + 2, "*")):
                 found[name] = None
     if len(found) != 1:
         return None
@@ -458,18 +459,13 @@ def _names_here(source: Source, ctes: Container[int]) -> bool:
     return False
 
 
-_DEFAULTS: Final = frozenset({"CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ"})
-
-
 def _database(statement: Statement, about: About) -> Plan:
     """CREATE, ALTER or DROP DATABASE: of one that is not sharded on its host, of one that the schema does not
     name on the default host.
     """
     source, names = statement.source, statement.names
-    recognized = recognize(source)
-    at = name_of(source, recognized)
-    database: str | None = source.at(at).name
-    if source.is_word(0, "ALTER") and source.at(at).kind == WORD and source.at(at).text in _DEFAULTS:
+    database = named_as_database(source) or None
+    if database is None:
         database = names.env.database
         about = about._replace(database=database)
     if database is None:
@@ -478,11 +474,12 @@ def _database(statement: Statement, about: About) -> Plan:
     logical = names.schema.databases.get(database)
     if logical is not None and logical.keyspace is not None:
         return Text(statement).plan(Place((logical.keyspace,)), about)
+    recognized = recognize(source)
     if logical is not None and source.is_word(0, "CREATE"):
         return CreateExisting(
             access=statement.form.access,
             database=database,
-            if_not_exists=at > recognized.end,
+            if_not_exists=name_of(source, recognized) > recognized.end,
             databases=(database,),
         )
     if logical is not None or names.physical(database) is not None or names.topology.default is None:

@@ -116,6 +116,7 @@ class BackendConnection(asyncio.Protocol):
         "unclean",
         "undone",
         "unread",
+        "usual",
         "version",
     )  # fmt: skip
 
@@ -145,6 +146,7 @@ class BackendConnection(asyncio.Protocol):
         self.branch = b""
         self.prepared = False  # XA PREPARE of the branch was sent: it may outlive the connection
         self.undone = False  # the server has rolled the branch back, and waits to be told XA ROLLBACK
+        self.usual = -1  # flags of the reply awaited that need no judging, besides those of the settings
         self.unread = False  # the server may know of a change that its last reply could not tell
         self.for_cursors = False  # tied only as long as a cursor is open on it
         self.statements: ServerStatements | None = None  # what is prepared on it
@@ -341,10 +343,12 @@ class BackendConnection(asyncio.Protocol):
         if self._plain:
             scanner = self.scanner
             if scanner.whole(data):
-                if scanner.status & _WATCHED != self.settings.status:
+                flags = scanner.status & _WATCHED
+                if flags != self.settings.status and flags != self.usual:
                     data = self._judged(receiver, data)
                     if not data:
                         return
+                self.usual = -1
                 self.receiver = None
                 if self.sent:
                     self._count()
@@ -403,11 +407,12 @@ class BackendConnection(asyncio.Protocol):
         if scanner.err is not None:
             self.unclean = self.unclean or not receiver.own  # an error does not tell what was done before it
             self.undone = self.undone or (self.branch != b"" and scanner.err.code in _BRANCH_UNDONE)
-        elif scanner.status & _WATCHED != self.settings.status:
+        elif scanner.status & _WATCHED not in (self.settings.status, self.usual):
             data = self._judged(receiver, data)
             if not data:
                 return
         self._torn = False
+        self.usual = -1
         self.given = 0
         self.replies -= 1
         more = self.replies > 0

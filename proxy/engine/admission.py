@@ -128,13 +128,22 @@ def check_role(asked: Planned) -> Verdict:
 
 
 def check_databases(asked: Planned) -> Verdict:
-    """The user's list of databases."""
+    """The user's list of databases. It comes before the role, and before any refusal of the statement, so
+    that no answer depends on what a database outside of the list is.
+    """
     user = asked.session.user
     if user.databases is None:
         return PROCEED
-    if EVERY_DATABASE in asked.plan.databases:
-        return Refuse(ProxyError("list_denied", user=user.name, statement=_label(asked)))
-    return _listed(user, (one for one in asked.plan.databases if one not in user.databases))
+    named = (one for one in asked.plan.databases if one != EVERY_DATABASE)
+    return _listed(user, (one for one in named if one not in user.databases))
+
+
+def check_every_database(asked: Planned) -> Verdict:
+    """Statements that show all databases or act on a whole server, for users with a list."""
+    user = asked.session.user
+    if user.databases is None or EVERY_DATABASE not in asked.plan.databases:
+        return PROCEED
+    return Refuse(ProxyError("list_denied", user=user.name, statement=_label(asked)))
 
 
 def _label(asked: Planned) -> str:
@@ -144,7 +153,7 @@ def _label(asked: Planned) -> str:
 
 
 def _listed(user: User, missing: Iterable[str]) -> Verdict:
-    database = next(iter(missing), None)
+    database = min(missing, default=None)  # of several the same one, whatever plan there is for them
     if database is None:
         return PROCEED
     return Refuse(ProxyError("database_denied", user=user.name, database=database))
@@ -326,7 +335,7 @@ def check_table_locks(asked: Planned) -> Verdict:
     return Refuse(ProxyError("table_not_locked", table=tables[0].rpartition(".")[2]))
 
 
-RIGHTS: Final = (check_reserved, check_role, check_databases, check_unseen)
+RIGHTS: Final = (check_reserved, check_databases, check_role, check_every_database, check_unseen)
 PLANNED: Final = (*RIGHTS, check_lost, check_table_locks)
 PLACED: Final = (check_scatter, check_states, check_single, check_distributed)
 SENT: Final = (check_results, check_begins)

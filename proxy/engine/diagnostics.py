@@ -80,8 +80,8 @@ async def drain_diagnostics(
                 pins = tuple(one for one in effects.pins if one[0] == "lock")
                 pin(client.session, conn, effects._replace(pins=pins, unpins=()), literals)
             if effects is not None:
-                # LAST_INSERT_ID(value) holds even if the statement fails
-                asks_id = effects.asks_insert_id if failed else generated(effects, ok, literals) is None
+                # LAST_INSERT_ID(value) holds even if the statement fails, and so does a number for a row
+                asks_id = effects.may_ask_insert_id if failed else generated(effects, ok, literals) is None
                 tells = not failed or effects.found_rows == PRIMED
                 counted = not (tells and counts(client.session, effects, ok, rows, literals))
                 await ask_left_behind(

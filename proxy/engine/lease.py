@@ -205,14 +205,13 @@ def give_all_back(
             gone.append((conn, None))
             continue
         if conn.in_transaction and not conn.undone:
-            if not transaction.open:
+            if not transaction.since:
                 transaction.since = client.begun  # with autocommit off its first statement has begun it
             transaction.held[conn.host] = conn
             continue
         if transaction.held.get(conn.host) is conn:
             del transaction.held[conn.host]
-            implicit = not (client.session.autocommit or conn.pinned)  # held for its transaction only
-            ended = ended or implicit or conn.host in transaction.opened
+            ended = ended or _was_implicit(client.session, conn) or conn.host in transaction.opened
         if transaction.keeps(conn):
             transaction.held[conn.host] = conn
         else:
@@ -223,6 +222,16 @@ def give_all_back(
         transaction_ended_by_server(client, rolled_back=failed)
     for conn, error in gone:
         lost(client, conn, error)
+
+
+def _was_implicit(session: Session, conn: BackendConnection) -> bool:
+    """Whether a transaction that autocommit = 0 had begun was open on `conn`, which the session has kept, and
+    on which none is open now.
+    """
+    transaction = session.transaction
+    if session.autocommit:
+        return False
+    return not transaction.keeps(conn) or (transaction.since > 0.0 and not transaction.elsewhere(conn.host))
 
 
 def end_transaction(client: Exchange) -> None:
@@ -394,7 +403,7 @@ def _became(client: Exchange, error: ProxyError | None) -> str:
     if plan is not None:
         facts, effects, commits = plan.facts, plan.effects, plan.implicit_commit
     elif client.work is relay and not relay.plain:  # prepared on its host
-        facts, effects = relay.nature, relay.effects
+        facts, effects = relay.facts, relay.effects
     family = facts.form.kind
     commits = commits or facts.commits or family is Kind.XA
     if plan is not None and plan.assigns is not None:  # a server evaluates it, and sets autocommit, too

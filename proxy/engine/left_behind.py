@@ -24,14 +24,13 @@ from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
 from rewriter.plans import Plan, Values
 from rewriter.sql.statements.effects import Effects
-from rewriter.sql.statements.found_rows import ASK, MATCHED, ONE, PRIMED
+from rewriter.sql.statements.found_rows import ASK, ONE, PRIMED
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
     from proxy.session.state import Session
 
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
-_MATCHED = re.compile(rb"matched: ([0-9]+)")
 #: So many literals are looked at for an insert id; with more of them the server is asked.
 _LOOK = 2000
 
@@ -60,14 +59,15 @@ def ends_one_part(session: Session, conn: BackendConnection, effects: Effects | 
 def pin(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> None:
     """Note what keeps the session on `conn` from now on, and what no longer does."""
     kept = session.transaction.pins.setdefault(conn.host, [])
+    database = conn.database or session.database or ""
     for kind, name in effects.unpins:
-        what = (kind, _written(name, literals))
+        what = (kind, _written(kind, name, literals, database))
         if not what[1]:
             kept[:] = [one for one in kept if one[0] != kind]
         elif what in kept:
             kept.remove(what)
     for kind, name in effects.pins:
-        what = (kind, _written(name, literals))
+        what = (kind, _written(kind, name, literals, database))
         if kind == "lock" or what not in kept:
             kept.append(what)
     if kept:
@@ -76,9 +76,12 @@ def pin(session: Session, conn: BackendConnection, effects: Effects, literals: V
         del session.transaction.pins[conn.host]
 
 
-def _written(name: str | int, literals: Values) -> str:
+def _written(kind: str, name: str | int, literals: Values, database: str) -> str:
+    """The name of what a statement leaves or ends; of a table with its database."""
     if isinstance(name, int):
         return literals[name][:-1].decode("utf-8", "replace").lower()
+    if kind == "table" and name and "\0" not in name:
+        name = f"{database}\0{name}"
     return name.lower()
 
 
@@ -120,9 +123,6 @@ def counts(session: Session, effects: Effects, ok: Ok | None, rows: int, literal
         return not rows
     if found == ONE:
         session.apply(Outcome(found=1))
-    if found == MATCHED and ok is not None:
-        matched = _MATCHED.search(ok.info)
-        session.apply(Outcome(found=int(matched[1]) if matched else None))
     return found in (ASK, PRIMED)
 
 
@@ -220,7 +220,7 @@ async def ask_left_behind(
         if reply.err is None:
             row = reply.values()[0]
             id = int(row[0] or 0) if asks else 0
-            if asks and (effects.asks_insert_id or (ok is not None and ok.insert_id == id)):
+            if asks and (effects.asks_insert_id or ok is None or ok.insert_id == id):
                 session.apply(Outcome(insert_id=id))
             found = int(row[-1] or 0)
             if not counted and not (effects.found_rows == PRIMED and found == NEVER_FOUND):

@@ -68,7 +68,8 @@ def every_row(client: Exchange, *, warnings: bool = False) -> Iterator[None]:
     max_error_count is.
     """
     session = client.session
-    before = session.settings.values
+    before, shown = session.settings.values, session.shown_settings
+    session.shown_settings = shown or session.settings
     changed = {_LIMIT: _ALL_ROWS, _RESULTS: b"utf8mb4", RESULTS: b""}
     if warnings and (_WARNINGS in before or session.env.flavour.sets_max_error_count):
         changed[_WARNINGS] = _MANY
@@ -76,6 +77,7 @@ def every_row(client: Exchange, *, warnings: bool = False) -> Iterator[None]:
     try:
         yield
     finally:  # the statements may have set user variables
+        session.shown_settings = shown
         kept = {name: before[name] for name in changed if name in before}
         session.settings = session.settings.without(changed).with_values(kept)
 

@@ -167,8 +167,12 @@ async def run_for_nothing(client: Exchange, bound: Bound, *, update: bool) -> No
         if found is not None and found.code not in _NOT_PREPARED:
             client.fail(found)
             return
-    client.session.apply(Outcome(0, diagnostics=notices(warnings)))
+    session = client.session
     info = b"Rows matched: 0  Changed: 0  Warnings: %d" % len(warnings) if update else b""
+    if not warnings and not session.env.flavour.tells_of_impossible_updates:
+        info = b""
+    matched = session.matched(info) if warnings else None  # no row is looked for if no condition can be true
+    session.apply(Outcome(0, found=matched, diagnostics=notices(warnings)))
     client.reply_ok(warnings=len(warnings), info=lenenc_bytes(info) if info else b"")
 
 

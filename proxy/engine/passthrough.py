@@ -20,7 +20,7 @@ from rewriter.sql.statements.facts import UNREAD, StatementFacts
 from .work import Work
 
 if TYPE_CHECKING:
-    from proxy.session.prepared import Statement
+    from proxy.session.prepared import HostRepeat, Statement
 
 
 Ask = Callable[["Passthrough", str, bytes, ColumnMetadata | None, bytes, "Statement | None"], bool]
@@ -31,7 +31,7 @@ Send = Callable[
     ["Passthrough", str, bytes, int | None, bool, Values, ColumnMetadata | None, StatementFacts, Load], bool
 ]
 """Does what `Passthrough.run` does of a statement for one shard that leaves nothing behind, and is sent as it
-is: relay, host, SQL, `id_offset`, `keeps_insert_id`, `literals`, `column_metadata`, `nature`, shard.
+is: relay, host, SQL, `id_offset`, `keeps_insert_id`, `literals`, `column_metadata`, `facts`, shard.
 """
 
 
@@ -66,11 +66,16 @@ class Passthrough(Work, Receiver, Protocol):
         effects: Effects | None = None,
         literals: Values = (),
         column_metadata: ColumnMetadata | None = None,
-        nature: StatementFacts = UNREAD,
+        facts: StatementFacts = UNREAD,
         request: Request | None = None,
         shards: Sequence[Load] = (),
     ) -> None:
         """Any statement; see `relay.Relay`."""
+
+    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat, *, fresh: bool) -> None:
+        """`request` sends the statement of `repeat` over `conn`, which is as it must be. `fresh`: the session
+        had not had it before.
+        """
 
     def fetch(self, conn: BackendConnection, request: Request) -> None:
         """More of a result that `conn` still has, for which `request` asks."""
@@ -82,7 +87,7 @@ class Passthrough(Work, Receiver, Protocol):
     plain: bool
     sql: bytes
     database: str | None
-    nature: StatementFacts
+    facts: StatementFacts
     effects: Effects | None
 
     @property

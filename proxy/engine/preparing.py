@@ -15,9 +15,9 @@ from proxy.engine.transcode import definitions, exact_of
 from proxy.errors import ProxyError
 from proxy.session.values import values_of
 from proxy.wire.binary import Execute
-from proxy.wire.packets import frame
+from proxy.wire.packets import Err, frame
 from proxy.wire.replies import PREPARED
-from rewriter.plans import BindError, Plan
+from rewriter.plans import BindError, HostStatement, Plan
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _PLAIN: Final = Execute(0, 0, b"", b"", b"")
 _UNKNOWN: Final = "1"
+_TOO_MANY_PREPARED: Final = 1461
+"""The server's own limit: nothing is wrong with the statement."""
 
 
 class Preparation(Collector):
@@ -41,6 +43,11 @@ class Preparation(Collector):
     def number(self) -> int:
         """The server's number of the statement."""
         return int.from_bytes(self.reply[5:9], "little")
+
+    @property
+    def parameters(self) -> int:
+        """The number of its parameters."""
+        return int.from_bytes(self.reply[11:13], "little")
 
     def reply_data(self, conn: BackendConnection, data: bytes) -> None:
         self.reply += data
@@ -73,6 +80,20 @@ async def columns_of(conn: BackendConnection, sql: bytes) -> tuple[list[bytes], 
         conn.statements = ServerStatements()
     conn.statements.leaving += close_packet(reply.number)
     return definitions(reply.reply)
+
+
+async def unresolved(client: Exchange, asked: HostStatement) -> Err | None:
+    """The error that a server finds in a statement without running it: in its syntax or its names."""
+    async with borrowed(client, asked.host) as conn:
+        try:
+            reply = await preparation(conn, asked.sql)
+        except ServerError as error:
+            return None if error.err.code == _TOO_MANY_PREPARED else error.err
+        conn.transport.write(close_packet(reply.number))
+        if not reply.parameters:
+            return None
+        # a `?` is an error of syntax in a statement that the client has not prepared
+        return (await Collector().query(conn, b"EXPLAIN " + asked.sql)).err
 
 
 def returns_rounded(client: Exchange, plan: Plan, sql: bytes) -> bool:

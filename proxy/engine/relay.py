@@ -26,10 +26,10 @@ from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import ends_one_part, left_behind
 from proxy.engine.passthrough import Ask, Request, Send
 from proxy.engine.problems import NOTED
-from proxy.engine.session_sync import asks_for_warnings, effects_packets, sync_packets
+from proxy.engine.session_sync import asks_for_warnings, effects_packets, open_on, sync_packets
 from proxy.engine.tracked import tracked_reply
 from proxy.engine.transcode import BinarySink, binary_reply
-from proxy.engine.untold import untold
+from proxy.engine.untold import moved, untold
 from proxy.errors import ProxyError
 from proxy.load import Load
 from proxy.session.outcome import RESULT_SET, Outcome
@@ -46,7 +46,7 @@ from rewriter.sql.statements.found_rows import KEEP, PRIMED
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
-    from proxy.session.prepared import Statement
+    from proxy.session.prepared import HostRepeat, Statement
 
 _IN_TRANS = int(Status.IN_TRANS)
 _NO_DATABASE = 1046
@@ -65,13 +65,13 @@ class Relay:
         "database",
         "draining",
         "effects",
+        "facts",
         "fresh",
         "id_offset",
         "keeps_insert_id",
         "known",
         "literals",
         "loads",
-        "nature",
         "once",
         "placing",
         "plain",
@@ -124,7 +124,7 @@ class Relay:
         self.broken: ProxyError | None = None  # what the reply became
         self.effects: Effects | None = None
         self.literals: Values = ()
-        self.nature = UNREAD
+        self.facts = UNREAD
         self.request: Request | None = None
         self.once: Callable[[bytes], Request] | None = None  # see `Passthrough`
         self.statement: Statement | None = None  # whose rows are made binary, until a sink does it
@@ -195,7 +195,7 @@ class Relay:
         effects: Effects | None = None,
         literals: Values = (),
         column_metadata: ColumnMetadata | None = None,
-        nature: StatementFacts = UNREAD,
+        facts: StatementFacts = UNREAD,
         request: Request | None = None,
         shards: Sequence[Load] = (),
     ) -> None:
@@ -204,7 +204,7 @@ class Relay:
         `id_offset`: added to the insert id of the reply (it makes a local id a composed one).
         `keeps_insert_id`: the reply's is the client's own, so LAST_INSERT_ID() stays. `effects`: what the
         statement leaves behind on the connection; `literals` are the statement's own, to which they refer.
-        `column_metadata`: of the result's columns, where they are not those that the server tells. `nature`:
+        `column_metadata`: of the result's columns, where they are not those that the server tells. `facts`:
         of the statement. `request`: what is sent, where that is no COM_QUERY of `sql` alone. `shards`: those
         that it is for.
         """
@@ -216,7 +216,7 @@ class Relay:
             and database is None
             and request is None
             and sends(
-                self, host, sql, id_offset, keeps_insert_id, literals, column_metadata, nature, shards[0]
+                self, host, sql, id_offset, keeps_insert_id, literals, column_metadata, facts, shards[0]
             )
         ):
             return
@@ -230,10 +230,19 @@ class Relay:
         self.database = NOWHERE if database is None and effects is not None and effects.routine else database
         self.id_offset, self.keeps_insert_id = id_offset, keeps_insert_id
         self.effects, self.literals = effects, literals
-        self.column_metadata, self.nature = column_metadata, nature
+        self.column_metadata, self.facts = column_metadata, facts
         self.request = self.once(sql) if request is None and self.once is not None else request
         held = client.session.transaction.held
         self._take(host, held.get(host) if held else None)
+
+    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat, *, fresh: bool) -> None:
+        """`request` sends a statement over `conn`, as `run` would have it sent."""
+        self.client.work = self
+        self.conn, self.request, self.sql, self.database = conn, request, repeat.sql, repeat.database
+        self.plain, self.fresh, self.keeps_insert_id = False, fresh, False
+        self.shard = self.statement = self.id_offset = self.effects = self.column_metadata = None
+        self.shards = self.literals = ()
+        self.facts = repeat.plan.facts
 
     def fetch(self, conn: BackendConnection, request: Request) -> None:
         """Send `request`, which asks for more of a result that `conn` still has."""
@@ -241,8 +250,7 @@ class Relay:
         client.work = self
         self.plain, self.fresh = True, False
         self.database = self.column_metadata = self.shard = self.statement = None
-        self.shards = ()
-        self.conn = conn
+        self.conn, self.shards = conn, ()
         conn.begun = client.begun
         if client.writing_paused:
             conn.transport.pause_reading()
@@ -293,32 +301,31 @@ class Relay:
             self.task = client.services.spawn(change, "change database")
             return
         conn.begun = client.begun
+        conn.shard, conn.shards = self.shard, self.shards
         if self.request is not None and not self.plain:
             self.request.send(conn)
-            conn.shard, conn.shards = self.shard, self.shards
             return
         if client.writing_paused:
             conn.transport.pause_reading()
-        if (
-            conn.settings is not session.settings
-            or session.transaction.explicit
-            or not session.autocommit
-            or (self.effects is not None and not self.plain)
-        ):
+        transaction, settings = session.transaction, session.settings
+        within = transaction.explicit or not session.autocommit
+        unusual = conn.settings is not settings or (self.effects is not None and not self.plain)
+        if unusual or (within and not open_on(transaction, conn)):
             packets, count = self.packets_before(conn)
             conn.send(packets + query_packet(self.sql), self, count)
         else:
-            conn.ask(self.sql, self, self.answer)
-        conn.shard, conn.shards = self.shard, self.shards
+            conn.ask(self.sql, self, None if within else self.answer)
+        if within and (self.plain or self.effects is None):
+            conn.usual = settings.status | _IN_TRANS  # which `accepts` accepts
 
     def packets_before(self, conn: BackendConnection) -> tuple[bytes, int]:
         """The sync statements to be sent before the statement, and how many they are."""
         session = self.client.session
         pending = session.transaction.next
-        opens = self.plain or pending is None or self.nature.opens
+        opens = self.plain or pending is None or self.facts.opens
         if opens and session.settings is not session.settings.base and not session.transaction.explicit:
             self._use_up()
-        itself = self.plain or self.nature.opens_itself
+        itself = self.plain or self.facts.opens_itself
         packets, count = sync_packets(session, conn, opens=opens, by_itself=itself)
         if self.effects is not None and not self.plain:
             more, number = effects_packets(session, conn, self.effects)
@@ -329,7 +336,7 @@ class Relay:
         """The statement is the next transaction, for which something was set."""
         if self.plain:
             self.plain, self.id_offset, self.keeps_insert_id, self.effects = False, None, False, None
-            self.request, self.nature = None, UNREAD
+            self.request, self.facts = None, UNREAD
         self.effects = (self.effects or Effects())._replace(transaction=True)
 
     async def _change_database(self, conn: BackendConnection, database: str) -> None:
@@ -387,10 +394,11 @@ class Relay:
             elif self.database is not None and conn.scanner.err is not None and self._is_stale(conn):
                 return
             session = self.client.session
-            if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
-                data = self._breaks(conn, data)
-            elif session.tracker is not None:
-                data = tracked_reply(self.client, session.tracker, conn, data, self.nature, self.effects)
+            if self.effects is not None or session.tracks_replies:
+                if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
+                    data = self._breaks(conn, data)
+                elif session.tracker is not None:
+                    data = tracked_reply(self.client, session.tracker, conn, data, self.facts, self.effects)
         self.client.transport.write(data)
 
     def _breaks(self, conn: BackendConnection, data: bytes) -> bytes:
@@ -435,9 +443,7 @@ class Relay:
         return shown
 
     def _is_stale(self, conn: BackendConnection) -> bool:
-        """Whether the error is that the connection has no current database any more: somebody has dropped it
-        (and perhaps made another of that name). Nothing has run; it is chosen anew.
-        """
+        """Whether the error is that the connection's current database was dropped: it is chosen anew."""
         err = conn.scanner.err  # with other words than the server's `own` it is the proxy's
         self.stale = err is not None and err.code == _NO_DATABASE and not (err.own or conn.scanner.rows_begun)
         return self.stale
@@ -449,21 +455,12 @@ class Relay:
 
     def _moved(self, conn: BackendConnection, error: Err) -> None:
         """`_moves`, and the reply is complete."""
-        client = self.client
         if error.code in ENDED:
             conn.close()
             reason = error.text()
             self.reply_lost(conn, ProxyError("host_lost", host=conn.host, reason=reason), clean=True)
-            return
-        transaction = client.session.transaction
-        if self.fresh and transaction.held.get(conn.host) is conn:
-            del transaction.held[conn.host]  # the transaction has not begun there
-            transaction.opened -= {conn.host}
-        problem = lease.refused_by_master(client, conn.host, error)
-        if isinstance(problem, Err) and transaction.held.get(conn.host) is not conn:
-            conn.unclean = conn.unclean or opens(client.session, conn)
-            lease.free(conn)
-        client.fail(problem)
+        else:
+            moved(self.client, conn, error, fresh=self.fresh)
 
     def reply_done(self, conn: BackendConnection) -> None:
         client = self.client
@@ -503,7 +500,8 @@ class Relay:
         if ok is not None:
             made = effects is None and (self.plain or not self.keeps_insert_id)
             affected = None if effects is not None and effects.keeps_row_count else ok.affected
-            session.apply(Outcome(affected, (ok.insert_id or None) if made else None))
+            id = (ok.insert_id or None) if made else None
+            session.apply(Outcome(affected, id, session.matched(ok.info)))
         elif effects is None or effects.found_rows not in (KEEP, PRIMED):
             session.passed(scanned.rows)
         else:
@@ -513,7 +511,10 @@ class Relay:
             return
         if session.diagnostics and not self._keeps_warnings(effects):
             session.apply(Outcome(diagnostics=[]))
-        if session.transaction.held or scanned.status & _IN_TRANS or conn.pinned:
+        transaction = session.transaction
+        if transaction.explicit and scanned.status & _IN_TRANS and transaction.held.get(conn.host) is conn:
+            transaction.ending = b""  # as `give_back`
+        elif transaction.held or scanned.status & _IN_TRANS or conn.pinned:
             lease.give_back(client, conn)
         else:
             lease.free(conn)
@@ -523,7 +524,7 @@ class Relay:
         """Whether SHOW WARNINGS shows what it did before the statement, which has given none."""
         session = self.client.session
         asked = effects is not None and asks_for_warnings(session, effects)
-        return not (self.plain or asked) and session.env.flavour.keeps_warnings and self.nature.keeps_warnings
+        return not (self.plain or asked) and session.env.flavour.keeps_warnings and self.facts.keeps_warnings
 
     def reply_lost(self, conn: BackendConnection, error: ProxyError, clean: bool) -> None:
         client, self.conn, self.placing = self.client, None, None
@@ -541,8 +542,7 @@ class Relay:
             client.close()
 
     def begin_to_drain(self, conn: BackendConnection) -> None:
-        """The connection is at work from now on, not only when the task takes its first step."""
-        self.draining = conn
+        self.draining = conn  # from now on, not only when the task takes its first step
         drained = self._drain(conn, None if self.plain else self.effects, self.literals)
         self.task = self.client.services.spawn(drained, "settle")
 

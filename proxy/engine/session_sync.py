@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
 from proxy.session.transaction import LOCKED, XA, modes_of
+from proxy.wire.constants import Status
 from proxy.wire.packets import query_packet
 from rewriter.plans.characteristics import PLAIN
 from rewriter.sql.statements.effects import Effects
@@ -14,7 +15,9 @@ from rewriter.sql.statements.found_rows import PRIMED
 if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.session.state import Session
+    from proxy.session.transaction import Transaction
 
+_IN_TRANS: Final = int(Status.IN_TRANS)
 #: So many rows FOUND_ROWS() tells of after `_PRIME`: most likely no statement finds just these.
 NEVER_FOUND = 729
 #: The text of the warning that a connection has before a statement which may keep it.
@@ -40,7 +43,7 @@ def effects_packets(session: Session, conn: BackendConnection, effects: Effects)
     packets = []
     if effects.found_rows == PRIMED and XA not in session.transaction.pins.get(conn.host, ()):
         packets.append(_PRIME[session.env.flavour.name])
-    if effects.asks_insert_id:
+    if effects.may_ask_insert_id:
         packets.append(b"SET last_insert_id=%d" % session.last_insert_id)
     if len(packets) == 2 and session.row_count == 1:
         packets.reverse()  # what changes no rows leaves ROW_COUNT() as it was: SELECT INTO makes it 1, SET 0
@@ -66,6 +69,15 @@ def assigning(session: Session, conn: BackendConnection, effects: Effects) -> No
     names = [f"@{name}" for name in effects.variables if session.names(name)]
     if names:
         conn.settings = conn.settings.unsure_of(names)
+
+
+def open_on(transaction: Transaction, conn: BackendConnection) -> bool:
+    """Whether the session's transaction is open on `conn`, as the server has said, too: it needs no sync
+    packets then, if its settings are the session's.
+    """
+    if transaction.explicit and conn.host not in transaction.opened:
+        return False
+    return transaction.held.get(conn.host) is conn and bool(conn.scanner.status & _IN_TRANS)
 
 
 def sync_packets(

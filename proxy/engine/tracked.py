@@ -21,12 +21,12 @@ def tracked_reply(
     tracker: Tracker,
     conn: BackendConnection,
     data: bytes,
-    nature: StatementFacts,
+    facts: StatementFacts,
     effects: Effects | None,
 ) -> bytes:
     """`data`, some of the reply to a statement, as a client with CLIENT_SESSION_TRACK gets it. A result set
     is only noted. Who drops the current database learns that there is none, whatever else is tracked.
-    `nature`: of the statement, where it has no plan.
+    `facts`: of the statement, where it has no plan.
     """
     session, plan = client.session, client.plan
     scanned = conn.scanner
@@ -45,7 +45,7 @@ def tracked_reply(
         _tell(tracker, conn, effects)
     in_transaction = None
     if session.tracks_replies:
-        tracker.touched |= set((nature if plan is None else plan.facts).touches)
+        tracker.touched |= set((facts if plan is None else plan.facts).touches)
         in_transaction = bool(ok.status & Status.IN_TRANS)
     state = tracker.take(session, in_transaction, left=left)
     return tracked_ok_packet(data[3], ok, state) if state else data

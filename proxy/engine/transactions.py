@@ -51,7 +51,7 @@ def begin(client: Exchange, plan: Begin, values: Values) -> None:
         said = replace(said, read_only=client.session.in_read_only)
     active = xa_host(client)
     if active is not None:
-        client.relay.run(active, said.start, nature=plan.facts)  # which refuses it in its own words
+        client.relay.run(active, said.start, facts=plan.facts)  # which refuses it in its own words
     elif transaction.open:
         commit_then(client, lambda: _begun(client, said))
     else:
@@ -127,7 +127,7 @@ def xa_host(client: Exchange) -> str | None:
 def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
     active = xa_host(client)
     if active is not None:
-        client.relay.run(active, sql, nature=plan.facts)
+        client.relay.run(active, sql, facts=plan.facts)
         return
     transaction = client.session.transaction
     session = client.session
@@ -173,7 +173,7 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
         transaction.next = None
         transaction.ending = sql
         sql = sql + PLAINLY if session.settings.get("completion_type") else sql
-        client.relay.run(hosts[0], sql, nature=plan.facts)
+        client.relay.run(hosts[0], sql, facts=plan.facts)
     else:
         TaskWork(client, steady=True).start(_end_on_all(client, sql, after, later))
 

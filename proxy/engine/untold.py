@@ -6,6 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
+from proxy.engine import lease
+from proxy.engine.diagnostics import opens
 from proxy.engine.failures import ENDED
 from proxy.engine.outside_transaction import is_about_other_text
 from proxy.engine.waiting_room import fenced, read_only
@@ -34,3 +36,18 @@ def untold(client: Exchange, conn: BackendConnection, error: Err) -> Err | None:
     if read_only(error) and client.services.waiting_room.takes(client, replace(error, host=conn.host)):
         return error
     return None
+
+
+def moved(client: Exchange, conn: BackendConnection, error: Err, *, fresh: bool) -> None:
+    """A statement has not run, as the master takes no writes: another may come. `fresh`: the session had not
+    had the connection before.
+    """
+    transaction = client.session.transaction
+    if fresh and transaction.held.get(conn.host) is conn:
+        del transaction.held[conn.host]  # the transaction has not begun there
+        transaction.opened -= {conn.host}
+    problem = lease.refused_by_master(client, conn.host, error)
+    if isinstance(problem, Err) and transaction.held.get(conn.host) is not conn:
+        conn.unclean = conn.unclean or opens(client.session, conn)
+        lease.free(conn)
+    client.fail(problem)

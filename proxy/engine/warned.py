@@ -13,6 +13,7 @@ from rewriter.plans import Notice
 OF_TEXT: Final = frozenset({1287, 1681, 3125, 3126, 3128, 3719, 3720, 3778})
 """Warnings of a text, not of its rows (deprecated words, hints): each SELECT of a UNION gives them,
 one server would once."""
+_SYNTAX: Final = 1064
 
 
 def notices(warnings: Sequence[Notice]) -> list[Diagnostic]:
@@ -57,6 +58,15 @@ def repeated(read: Diagnostics, again: Diagnostics) -> Diagnostics:
     return found
 
 
+def _of_text(one: Diagnostic) -> Diagnostic | int:
+    """The key that is the same for the warnings of all shards about one place of the text; 0: the warning is
+    not about the text. The warning of a hint's syntax shows the text behind the hint, with a shard's names.
+    """
+    if one.code == _SYNTAX:
+        return _SYNTAX
+    return one if one.code in OF_TEXT else 0
+
+
 class Told:
     """The `diagnostics` of all shards, and the `count` for the end of the rows, to which servers' counts are
     added before: a server may keep less than it counts.
@@ -67,19 +77,19 @@ class Told:
     def __init__(self) -> None:
         self.diagnostics: list[Diagnostic] = []
         self.count = 0
-        self._said: set[Diagnostic] = set()
+        self._said: set[Diagnostic | int] = set()
 
     def add(self, found: Sequence[Diagnostic], shards: int) -> None:
         """Take the warnings of one host's statement for so many shards."""
-        counts = Counter(one for one in found if one.code in OF_TEXT)
-        given: Counter[Diagnostic] = Counter()
+        counts = Counter(same for one in found if (same := _of_text(one)))
+        given: Counter[Diagnostic | int] = Counter()
         for one in found:
             if is_phantom(one):
                 self.count -= 1
                 continue
-            if one.code in OF_TEXT:
-                given[one] += 1
-                if one in self._said or given[one] > max(1, counts[one] // shards):
+            if same := _of_text(one):
+                given[same] += 1
+                if same in self._said or given[same] > max(1, counts[same] // shards):
                     self.count -= 1
                     continue
             self.diagnostics.append(one)

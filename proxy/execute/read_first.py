@@ -54,8 +54,13 @@ def read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> None:
 async def _read_first(client: Exchange, plan: ReadThenWrite, values: Values) -> None:
     session = client.session
     strict = plan.strict and not plan.ignore and session.strict
-    with every_row(client, warnings=strict):
-        found = await run(client, plan.select.render(values), _Found(client))
+    before = session.found_rows
+    try:
+        with every_row(client, warnings=strict):
+            found = await run(client, plan.select.render(values), _Found(client))
+    finally:
+        if not plan.rows:  # the client knows of no SELECT
+            session.apply(Outcome(found=before))
     error = strict_error(found.diagnostics, session.env.flavour) if strict else None
     if error is not None:
         client.fail(error)
@@ -151,7 +156,7 @@ def _writes_utf8(client: Exchange) -> bool:
 def _nothing(client: Exchange, plan: ReadThenWrite, diagnostics: list[Diagnostic]) -> None:
     """Answer the client where there is no row to write: with the warnings of the SELECT."""
     session = client.session
-    session.apply(Outcome(0, diagnostics=diagnostics))
+    session.apply(Outcome(0, found=session.matched(plan.nothing), diagnostics=diagnostics))
     warnings = session.warning_count
     text = plan.nothing.replace(b"Warnings: 0", b"Warnings: %d" % warnings)
     client.reply_ok(warnings=warnings, info=lenenc_bytes(text) if text else b"")
@@ -287,6 +292,7 @@ class _Total:
             self.counts["Warnings"] = warnings
             texts = (f"{name}: {number}" for name, number in self.counts.items())
             info = lenenc_bytes("  ".join(texts).encode())
+            session.apply(Outcome(found=session.matched(info)))
         elif of_one_row is not None:
             info = _of_one_row(self.affected, warnings, ignore=of_one_row.ignore)
         self.client.reply_ok(affected=self.affected, insert_id=self.insert_id, warnings=warnings, info=info)

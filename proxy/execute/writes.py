@@ -22,6 +22,7 @@ from proxy.engine.column_metadata import place_of
 from proxy.engine.diagnostics import drain_diagnostics, opens, say_state
 from proxy.engine.naming import logical, logical_rows
 from proxy.engine.outside_transaction import write_result
+from proxy.engine.preparing import unresolved
 from proxy.engine.session_sync import effects_packets, sync_packets
 from proxy.engine.warned import OF_TEXT, notices
 from proxy.engine.write_results import Part, first_id, summed_info
@@ -140,6 +141,10 @@ async def run_writes(
     `keyspace` is that of its table. `returning`: with the rows that they give, whose columns'
     `column_metadata` these are. `effects`: of the only statement; several have none that are read back.
     """
+    whole = bound.refers_to()
+    if whole is not None and (error := await unresolved(client, whole)) is not None:
+        client.fail(lease.refused_by_master(client, whole.host, error))
+        return
     parts = [
         Part(statement, bound.inserted[index] if bound.inserted else None)
         for index, statement in enumerate(bound.statements)
@@ -333,8 +338,9 @@ def _answer(client: Exchange, bound: Bound, parts: list[Part]) -> None:
     warnings = sum(part.ok.warnings for part in parts if part.ok is not None) - repeated
     found = logical_rows(client, diagnostics) + notices(bound.warnings)
     made = insert_id if generated else None
-    client.session.apply(Outcome(affected, made, diagnostics=found, tables=True))
     info = summed_info(parts, warnings + len(bound.warnings))
+    matched = client.session.matched(info)
+    client.session.apply(Outcome(affected, made, matched, diagnostics=found, tables=True))
     client.reply_ok(
         affected=affected, insert_id=insert_id, warnings=warnings + len(bound.warnings), info=info
     )

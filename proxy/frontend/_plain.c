@@ -13,7 +13,7 @@ SLOTS(PLACE_OF)
 NAMES(NAME_OF)
 
 PyObject *row_count_of_rows, *leaving_not, *state_first, *state_rows, *state_done, *reader_rows, *reader_ended;
-PyObject *kind_of_selects, *kind_of_inserts, *text_by_id, *row_by_id, *nature_unread;
+PyObject *kind_of_selects, *kind_of_inserts, *text_by_id, *row_by_id, *facts_unread;
 PyObject *texts_by_host, *is_list, *union_all, *merge_of_all, *class_of_reject, *rows_sent, *extended_metadata, *loads_of, *share_compiled, *share;
 PyObject *protocol_error, *execute_prepared, *partial, *binary_rows, *direct;
 PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *most_of_a_packet, *no_bytes, *no_values;
@@ -64,7 +64,7 @@ static int read_kind(int number, PyObject **kind)
 /* Values that Python's code compares with, by the names that they have here. */
 #define VALUES(X) \
     X(row_count_of_rows) X(leaving_not) X(state_first) X(state_rows) X(state_done) X(reader_rows) X(reader_ended) \
-    X(nature_unread) X(text_by_id) X(row_by_id) X(texts_by_host) X(is_list) X(union_all) X(merge_of_all) \
+    X(facts_unread) X(text_by_id) X(row_by_id) X(texts_by_host) X(is_list) X(union_all) X(merge_of_all) \
     X(class_of_reject) X(rows_sent) X(extended_metadata) X(loads_of) X(share_compiled) X(share) X(protocol_error) X(execute_prepared) X(partial) X(binary_rows) X(direct)
 
 static int read_values(PyObject *given)

@@ -43,7 +43,7 @@
     X(Insert, keyspace) X(Insert, returning) X(Insert, session_slots) X(Insert, short) \
     X(Relay, answer) X(Relay, client) X(Relay, column_metadata) X(Relay, conn) X(Relay, database) X(Relay, effects) \
     X(Relay, fresh) X(Relay, id_offset) X(Relay, keeps_insert_id) X(Relay, known) X(Relay, literals) \
-    X(Relay, nature) X(Relay, once) X(Relay, request) X(Relay, sql) X(Relay, plain) X(Relay, pool) X(Relay, shard) \
+    X(Relay, facts) X(Relay, once) X(Relay, request) X(Relay, sql) X(Relay, plain) X(Relay, pool) X(Relay, shard) \
     X(Relay, shards) X(Relay, statement) X(BackendConnection, _numbers) X(BackendConnection, _plain) \
     X(BackendConnection, answer) X(BackendConnection, begun) X(BackendConnection, capability_set) \
     X(BackendConnection, closed) X(BackendConnection, descriptor) X(BackendConnection, doomed) X(BackendConnection, ended) X(BackendConnection, host) \
@@ -62,7 +62,7 @@
     X(Exchange, observe_after) X(Exchange, plan) X(Exchange, queued) X(Exchange, ready) X(Exchange, relay) \
     X(Exchange, seq) X(Exchange, serving) X(Exchange, session) X(Exchange, shard) X(Exchange, sink) \
     X(Exchange, snapshot) X(Exchange, sql) X(Exchange, stats) X(Exchange, transport) X(Exchange, visits) \
-    X(Exchange, work) X(Exchange, writing_paused) X(Session, autocommit) X(Session, capability_set) \
+    X(Exchange, work) X(Exchange, writing_paused) X(Session, autocommit) X(Session, capability_set) X(Session, counts_matched) \
     X(Session, diagnostics) X(Session, env) X(Session, found_rows) X(Session, last_insert_id) X(Session, row_count) \
     X(Session, settings) X(Session, tracks_replies) X(Session, transaction) \
     X(Session, transaction_mode) X(Session, unsafe_charset) X(Session, user) X(Transaction, explicit) \
@@ -166,7 +166,7 @@ extern PyObject *protocol_error;                    /* proxy.wire.packets's Prot
 extern PyObject *execute_prepared, *partial;        /* proxy.execute.prepared.prepare's execute; functools.partial */
 extern PyObject *binary_rows;                       /* proxy.wire.row_packets's */
 extern PyObject *direct;                            /* proxy.descriptors's */
-extern PyObject *nature_unread;                     /* rewriter.sql.statements.facts's UNREAD */
+extern PyObject *facts_unread;                      /* rewriter.sql.statements.facts's UNREAD */
 extern PyObject *text_ok, *text_unplanned, *zero, *one_reply, *ending_size, *most_of_a_packet, *no_bytes, *no_values;
 extern double unit, bounds[MOST_BOUNDS]; /* proxy.load's UNIT, proxy.stats's BUCKETS */
 extern Py_ssize_t bound_count, around_limit; /* rewriter.around's LONGEST */

@@ -3,6 +3,8 @@
 
 #include "../_load.h"
 
+#define MOST_DIGITS 18 /* of the rows that an UPDATE has found */
+
 /* -- the server's bytes ------------------------------------------------------------------------------------- */
 
 /* Rows under known columns, or an OK packet. */
@@ -14,6 +16,7 @@ typedef struct {
     unsigned warnings, status;
     unsigned long long insert_id; /* as the client is told it */
     int composed;                 /* it is not as the server told it */
+    Py_ssize_t matched;           /* rows that an UPDATE has found; -1: it says nothing of them */
 } Reply;
 
 /* Whether data[:size], without the database's name wherever it stands, is the key. */
@@ -96,6 +99,20 @@ static Py_ssize_t read_number(const unsigned char *bytes, Py_ssize_t pos, Py_ssi
     return pos + 1 + size;
 }
 
+/* The number behind "matched: " in the words of an OK packet, which those of an UPDATE have; -1: there is none. */
+static Py_ssize_t read_matched(const unsigned char *words, Py_ssize_t size)
+{
+    static const char said[] = "matched: ";
+    const Py_ssize_t length = sizeof said - 1;
+    Py_ssize_t at = 0, matched = -1, digits = 0;
+
+    while (at + length < size && memcmp(words + at, said, (size_t)length))
+        at++;
+    for (at += length; at < size && words[at] >= '0' && words[at] <= '9' && digits < MOST_DIGITS; at++, digits++)
+        matched = (matched < 0 ? 0 : matched * 10) + (words[at] - '0');
+    return matched;
+}
+
 /* An OK packet as the first one of its reply. */
 static int read_ok(PyObject *data, Reply *reply)
 {
@@ -113,6 +130,7 @@ static int read_ok(PyObject *data, Reply *reply)
     reply->is_ok = 1;
     reply->rows = (Py_ssize_t)rows;
     reply->begin = pos + 4;
+    reply->matched = read_matched(bytes + reply->begin, end - reply->begin);
     return 1;
 }
 
@@ -449,6 +467,9 @@ static int note_outcome(PyObject *relay, PyObject *session, const Reply *reply)
         return put_int(&AT(session, Session, found_rows), reply->rows);
     }
     if (!put_int(&AT(session, Session, row_count), reply->rows))
+        return 0;
+    if (reply->matched >= 0 && AT(session, Session, counts_matched) == Py_True &&
+        !put_int(&AT(session, Session, found_rows), reply->matched))
         return 0;
     const int made = AT(relay, Relay, plain) == Py_True || is_false(AT(relay, Relay, keeps_insert_id));
     if (!made || !reply->insert_id)

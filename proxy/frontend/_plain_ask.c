@@ -201,7 +201,7 @@ PyObject *ask(PyObject *module, PyObject *const *args, Py_ssize_t given)
 }
 
 /* A relay, a host, a statement, the offset of its IDs or None, whether it keeps the insert id, its literals, its columns
- * or None, its nature and the load of its shard. */
+ * or None, its facts and the load of its shard. */
 PyObject *send(PyObject *module, PyObject *const *args, Py_ssize_t given)
 {
     Lent lent;
@@ -223,7 +223,7 @@ PyObject *send(PyObject *module, PyObject *const *args, Py_ssize_t given)
     put_new(&AT(relay, Relay, effects), Py_None);
     put_new(&AT(relay, Relay, literals), args[5]);
     put_new(&AT(relay, Relay, column_metadata), args[6]);
-    put_new(&AT(relay, Relay, nature), args[7]);
+    put_new(&AT(relay, Relay, facts), args[7]);
     put_new(&AT(relay, Relay, request), Py_None);
     put_new(&AT(relay, Relay, fresh), Py_True);
     put_new(&AT(lent.conn, BackendConnection, shards), no_values);

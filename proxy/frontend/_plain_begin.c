@@ -344,7 +344,7 @@ static int run_insert(PyObject *client, PyObject *plan, PyObject *bound)
     Py_INCREF(relay);
     Py_INCREF(load);
     PyObject *args[] = {relay,    PyTuple_GET_ITEM(bound, 0), PyTuple_GET_ITEM(bound, 2),       PyTuple_GET_ITEM(bound, 4),
-                        Py_False, no_values,                  AT(plan, Insert, column_metadata), nature_unread,
+                        Py_False, no_values,                  AT(plan, Insert, column_metadata), facts_unread,
                         load};
     PyObject *sent = send(NULL, args, 9);
     const int done = sent == Py_False ? -1 : sent != NULL;

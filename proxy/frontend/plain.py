@@ -140,7 +140,7 @@ with suppress(ImportError):
             "state_done": replies.DONE,
             "reader_rows": rows.ROWS,
             "reader_ended": rows.ENDED,
-            "nature_unread": UNREAD,
+            "facts_unread": UNREAD,
             "text_by_id": text_by_id,
             "row_by_id": row_by_id,
             "texts_by_host": texts_by_host,

@@ -102,7 +102,7 @@ def _to_host(client: Exchange, plan: Show, database: str) -> bool:
         return False
     # The database is named in the statement, or is the session's: only then must the connection be in it.
     current = database if database == client.session.database else None
-    client.relay.run(host, client.sql, current, nature=plan.facts)
+    client.relay.run(host, client.sql, current, facts=plan.facts)
     return True
 
 

@@ -185,7 +185,7 @@ def grants(client: Exchange, plan: ShowGrants, values: Values) -> None:
     if user is None and me.sees_others:
         topology = client.snapshot.topology
         host = topology.default or topology.hosts[0]
-        client.relay.run(host, client.sql, nature=plan.facts)  # an account of the servers
+        client.relay.run(host, client.sql, facts=plan.facts)  # an account of the servers
         return
     if user is None or (user.name != me.name and not me.sees_others):
         raise ProxyError("no_grant", user=str(plan.user))

@@ -85,7 +85,7 @@ def set_variables(client: Exchange, plan: SetVariables, values: Values) -> None:
     if all(simple.takes(assignment) for assignment in plan.assignments):
         active = xa_host(client)
         if active is not None and simple.autocommit and not client.session.autocommit:
-            client.relay.run(active, client.sql, nature=plan.facts)  # which refuses it in its own words
+            client.relay.run(active, client.sql, facts=plan.facts)  # which refuses it in its own words
             return
         simple.apply()
     else:
@@ -172,6 +172,8 @@ class _Simple:
         )
         if charset is None or collation is None or charset in _WIDE or not charset.isalnum():
             return None
+        if collation == b"binary":
+            return b"_binary" + text  # which has no other; MariaDB takes no COLLATE binary
         return b"_%s%s COLLATE %s" % (charset, text, collation)
 
     def _names(self, assignment: Assignment, text: bytes | None) -> bool:

@@ -272,25 +272,22 @@ def errors(client: Exchange, plan: ShowErrors, values: Values) -> None:
 
 def _diagnostics(client: Exchange, plan: ShowDiagnostics, values: Values, *, errors_only: bool) -> None:
     """What the last statement left; showing it leaves it as it is."""
-    found = [item for item in client.session.diagnostics if item.level == "Error" or not errors_only]
-    client.session.apply(Outcome(RESULT_SET))
+    session = client.session
+    found = [item for item in session.diagnostics if item.level == "Error" or not errors_only]
+    session.apply(Outcome(RESULT_SET))
+    codec, form = session.results_codec, results_form(session)
     if plan.count:
         name = "@@session.error_count" if errors_only else "@@session.warning_count"
-        answer_rows(
-            client,
-            [_count(name)],
-            [[client.session.error_count if errors_only else client.session.warning_count]],
-        )
-        client.session.apply(Outcome(found=1))
+        count = session.error_count if errors_only else session.warning_count
+        answer_rows(client, [_count(name, codec)], [[form.stored(b"%d" % count)]])
+        session.apply(Outcome(found=1))
         return
     if plan.offset is not None:
         found = found[int(plan.offset.render(values)) :]
     if plan.limit is not None:
         found = found[: int(plan.limit.render(values))]
-    number = client.services.collations.of_results(client.session.settings)
-    columns = _diagnostics_columns(client.session.env.flavour, number)
-    codec = client.session.results_codec
-    form = results_form(client.session)
+    number = client.services.collations.of_results(session.settings)
+    columns = _diagnostics_columns(session.env.flavour, number, codec)
     rows = [
         [
             item.level.encode(codec),
@@ -302,16 +299,18 @@ def _diagnostics(client: Exchange, plan: ShowDiagnostics, values: Values, *, err
     answer_rows(client, columns, rows)
 
 
-def _count(name: str) -> Column:
+def _count(name: str, codec: str) -> Column:
     flags = ColumnFlag.UNSIGNED | ColumnFlag.BINARY
-    return Column(name.encode(), ColumnType.LONGLONG, BINARY_COLLATION, 21, int(flags))
+    return Column(name.encode(codec), ColumnType.LONGLONG, BINARY_COLLATION, 21, int(flags))
 
 
-def _diagnostics_columns(flavour: Flavour, collation: int) -> list[Column]:
-    """As the servers define them, with texts in the collation of that number."""
+def _diagnostics_columns(flavour: Flavour, collation: int, codec: str) -> list[Column]:
+    """As the servers define them, with names in `codec` and texts in the collation of that number."""
     flags = int(ColumnFlag.NOT_NULL | ColumnFlag.UNSIGNED | ColumnFlag.BINARY)
     decimals, digits = flavour.counter_width
     width = bytes_of(collation)
-    level = Column(b"Level", ColumnType.VAR_STRING, collation, 7 * width, flags=1, decimals=decimals)
-    code = Column(b"Code", ColumnType.LONG, BINARY_COLLATION, digits, flags)
-    return [level, code, replace(level, name=b"Message", length=512 * width)]
+    level = Column(
+        "Level".encode(codec), ColumnType.VAR_STRING, collation, 7 * width, flags=1, decimals=decimals
+    )
+    code = Column("Code".encode(codec), ColumnType.LONG, BINARY_COLLATION, digits, flags)
+    return [level, code, replace(level, name="Message".encode(codec), length=512 * width)]

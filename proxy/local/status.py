@@ -42,7 +42,7 @@ def show_status(client: Exchange, plan: ShowStatus, values: Values) -> None:
     if transaction.explicit and not transaction.held:
         TaskWork(client).start(run_outside_transaction(client, host, sql))
     else:
-        client.relay.run(host, sql, nature=plan.facts)
+        client.relay.run(host, sql, facts=plan.facts)
 
 
 def _counted(client: Exchange) -> dict[bytes, bytes]:

@@ -58,7 +58,7 @@ async def run_views(
         async with borrowed(client, host, plan.database) as conn:
             await _stream(client, work, conn, sql)
             return
-    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals, nature=plan.facts)
+    client.relay.run(host, sql, plan.database, effects=plan.effects, literals=literals, facts=plan.facts)
 
 
 async def _stream(client: Exchange, work: TaskWork, conn: BackendConnection, sql: bytes) -> None:

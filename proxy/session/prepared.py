@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from config.flavour import Flavour
 from proxy.backends.settings import Settings
 from rewriter.env import Env
 from rewriter.plan import Plan, Values
 from rewriter.planner import Parameters
-from rewriter.plans import ShardSelect
+from rewriter.plans import OneHost, ShardSelect
 
 if TYPE_CHECKING:
     from proxy.backends.connection import BackendConnection
@@ -42,6 +42,36 @@ class Repeat:
     begin: int
     size: int
     values: Struct
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostRepeat:
+    """What an EXECUTE that went whole to one host has found out, and holds for the next one as long as the
+    rewriter's generation, the topology, the session's settings and the user are these, and nothing of the
+    statement's has changed. `head`: the packet from its flags to the first value, which is at `begin`;
+    `head_sent`: the same as the server gets it. `sql`, `database` and `key`: as which it is prepared.
+    """
+
+    plan: OneHost
+    generation: object
+    env: Env
+    user: object
+    head: bytes
+    begin: int
+    settings: Settings
+    topology: object
+    host: str
+    sql: bytes
+    database: str | None
+    key: tuple[bytes, str | None, Settings, object]
+    head_sent: bytes
+    reading: tuple[bytes, Env]
+
+
+class RunsOnHost(Protocol):
+    """Runs such an EXECUTE; False when it is none."""
+
+    def run(self, statement: Statement, repeat: HostRepeat, packet: bytes) -> bool: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -80,7 +110,7 @@ class Statement:
     number: int = 0
     ahead: tuple[object, bytes, Plan, Values] | None = None
     heading: Heading | None = None
-    repeat: Repeat | None = None
+    repeat: Repeat | HostRepeat | None = None
 
     @property
     def reading(self) -> Env:
@@ -109,12 +139,13 @@ _LATEST: Final = 0xFFFFFFFF
 class Statements:
     """The statements of a session. `values` are the parameters of the one that is executed as text."""
 
-    __slots__ = ("_base", "_env", "_last", "by_id", "kept", "latest", "sent", "values")
+    __slots__ = ("_base", "_env", "_last", "by_id", "kept", "latest", "on_host", "sent", "values")
 
     def __init__(self) -> None:
         self.by_id: dict[int, Statement] = {}
         self.values: Values = ()
         self.latest: Statement | None = None  # what was prepared last, if it could be
+        self.on_host: RunsOnHost | None = None  # made for the first that needs it
         self.kept = 0  # bytes of the statements
         self.sent = 0  # bytes of their parameters that were sent ahead
         self._last = 0

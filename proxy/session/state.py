@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ from .tracking import Tracker, follows_replies
 from .transaction import Transaction, modes_of
 
 _NONE = Capability(0)
+_MATCHED = re.compile(rb"matched: ([0-9]{1,18})")
 # as plain integers: Status makes an object of every result
 _AUTOCOMMIT = int(Status.AUTOCOMMIT)
 _IN_TRANS = int(Status.IN_TRANS)
@@ -108,6 +110,7 @@ class Session:
     defaults: Mapping[str, bytes] = field(default_factory=dict)  # the servers' own: sql_mode, autocommit
     database: str | None = None
     settings: Settings = LOGIN
+    shown_settings: Settings | None = None  # what statements read of them, while the proxy has set others
     capability_set: int = 0  # of the connections to servers that serve it: see backends.pool
     multi_statements: bool = False  # CLIENT_MULTI_STATEMENTS, or COM_SET_OPTION: several in one text
     multi_results: bool = True  # CLIENT_MULTI_RESULTS: it can read what CALL may give
@@ -121,6 +124,7 @@ class Session:
     last_insert_id: int = 0
     row_count: int = -1
     found_rows: int = 0
+    counts_matched: bool = False  # the rows that an UPDATE finds are FOUND_ROWS(), too
     diagnostics: list[Diagnostic] = field(default_factory=list)
     transaction: Transaction = field(default_factory=Transaction)
     prepared: Statements = field(default_factory=Statements)
@@ -270,6 +274,11 @@ class Session:
         if diagnostics is not None:
             self.diagnostics = diagnostics
 
+    def matched(self, info: bytes) -> int | None:
+        """The rows that an UPDATE has found, by the text of its OK packet, where FOUND_ROWS() tells them."""
+        found = _MATCHED.search(info) if self.counts_matched else None
+        return None if found is None else int(found[1])
+
     def passed(self, rows: int) -> None:
         """`apply` for what most statements do, without an object: a result set of so many rows went by."""
         self.row_count = RESULT_SET
@@ -325,6 +334,7 @@ class Session:
         self.unsafe_charset = charset in NOT_ASCII
         self.tracks_replies = self.tracker is not None and follows_replies(self.settings)
         self._utf8 = charset in ("utf8mb4", "utf8mb3", "utf8")
+        self.counts_matched = not flavour_of(self.server_version).found_rows_of_selects
         self.env = _env(
             self.database,
             modes & _READING_MODES,

@@ -10,7 +10,7 @@ from typing import Final
 from proxy.backends.settings import TRACKING, TYPED_NULL
 from proxy.errors import ProxyError
 from rewriter.plan import Plan, Values
-from rewriter.route.values import LOCK_HOLDERS, NUMBERED, variable_of
+from rewriter.route.values import CHANGED_ON_SHARDS, LOCK_HOLDERS, NUMBERED, variable_of
 from rewriter.text.literals import NotPlain, parameter_integer
 
 from .state import Session
@@ -94,6 +94,14 @@ _SLOTS: dict[str, Callable[[Session], bytes]] = {
 }
 
 
+def _changed_on_shards(name: str, session: Session) -> bytes:
+    """What the session has set, or else what a server has by default: `sql_log_bin` has no global value."""
+    settings = session.shown_settings or session.settings
+    value = settings.get(name) or (b"1" if name == "sql_log_bin" else b"@@global." + name.encode())
+    return quote(value) if value.isalnum() and not value.isdigit() and value.upper() != b"NULL" else value
+
+
+_SLOTS |= {f"@@{name}": partial(_changed_on_shards, name) for name in CHANGED_ON_SHARDS}
 _SLOTS |= {f"@@{name}": partial(_tracking, name) for name in TRACKING}
 
 

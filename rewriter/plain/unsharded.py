@@ -27,6 +27,7 @@ from rewriter.route.slot_filling import (
 from rewriter.route.values import Slots
 from rewriter.splice import Template
 from rewriter.sql.privileges.reachable import reached, tells_of_others
+from rewriter.sql.privileges.rights import databases_named
 from rewriter.sql.statements.effects import Effects, assigns_insert_id, defines_routine, may_read_views
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Query, Span, TableRef
@@ -73,10 +74,10 @@ class About(NamedTuple):
 
 class Text:
     """A statement's text with the session's values in it, and the names of these values. `parameters`: also
-    with those of a prepared statement, which a server takes by itself.
+    with those of a prepared statement, which a server takes by itself. `on_shards`: see `fill_slots`.
     """
 
-    def __init__(self, statement: Statement, *, parameters: bool = False) -> None:
+    def __init__(self, statement: Statement, *, parameters: bool = False, on_shards: bool = False) -> None:
         source = statement.source
         self._statement = statement
         self.source = source
@@ -94,6 +95,7 @@ class Text:
                 warned=self.flavour.warned_in_statement,
                 numbered=self.flavour.numbers_in_statement,
                 own_id=not assigns_insert_id(source),
+                on_shards=on_shards,
             )
             fill_lock_holders(source, self.slots, self.edits)
         take_hints(source, self.edits)
@@ -321,13 +323,19 @@ def _asked_for(statement: Statement, database: str, others: Iterable[str]) -> tu
 
 
 def _named_databases(statement: Statement) -> tuple[str, ...] | None:
-    """The other pass-through databases that a statement names; None when it may name a sharded one."""
+    """The other pass-through databases that a statement names; None when it may name a sharded one. An alias
+    may have a database's name.
+    """
     names, source = statement.names, statement.source
     found: dict[str, None] = {}
+    named: frozenset[str] | None = None
     for at, token in enumerate(source.tokens):
         if token.kind not in ("word", "name") or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
             continue
         if token.name == names.env.database:
+            continue
+        named = databases_named(source, names) if named is None else named
+        if token.name not in named:
             continue
         logical = names.schema.databases.get(token.name)
         if logical is not None and logical.keyspace is None:

@@ -161,7 +161,8 @@ class OneHost(Plan):
         return self.goes_unchanged and not counts
 
     def with_rows(self, folded: Folded) -> OneHost:
-        return replace(self, template=RowsTemplate(folded))
+        effects = None if self.effects is None else self.effects.of_rows()
+        return replace(self, template=RowsTemplate(folded), effects=effects)
 
     def host(self, topology: Topology) -> Host:
         """The host to send it to. Raises BindError when there is none, or more than one."""

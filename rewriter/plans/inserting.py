@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import ClassVar, Final, Literal, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 from config.topology import Host, Keyspace, Topology
 from rewriter.bound import BindError, Bound, HostStatement, Inserted
@@ -23,43 +23,11 @@ from rewriter.splice import Template
 from rewriter.sql.statements.effects import ConnectionState, Effects
 from rewriter.text.literals import NotPlain
 
+from .insert_rows import Hint, Row, Strict
 from .sharded import assigned_by_several
 from .unchanged import Stays, same_text
 
 _VALUES: Final = re.compile(rb"VALUES?\s*$", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """Something in a row that names its shard, if it is there.
-
-    `form`: "id" (the object's own ID), "key" (the routing column: the row must have it), "same" (an ID whose
-    shard the row shares), "json" (such an ID at `path` in a JSON text), "shard" (number `shard`, a hint).
-    """
-
-    form: Literal["id", "key", "same", "json", "shard"]
-    key: Key
-    value: Value | None = None
-    path: tuple[str | int, ...] = ()
-    shard: int = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One row: what names its shard, in order of precedence, and its text. `single_row`: see the file of that
-    name in writes/.
-    """
-
-    hints: tuple[Hint, ...]
-    template: Template
-    single_row: bool = False
-
-
-class Strict(NamedTuple):
-    """The column of a strict colocation, by whose ID a row is placed. `nullable`: it may have none."""
-
-    column: str
-    nullable: bool
 
 
 class _Placed(NamedTuple):
@@ -283,7 +251,8 @@ class Insert(Plan):
         for shard in sorted(by_shard):
             id_offset = self._id_offset(keyspace, shard)
             placed = by_shard[shard]
-            sql = self._text(placed, keyspace.database_of(shard), id_offset, alone=alone)
+            selects = not alone and len(placed) == 1 and placed[0].row.single_row
+            sql = self._text(placed, keyspace.database_of(shard), id_offset, selects=selects)
             statements.append(HostStatement(host(keyspace, shard), (shard,), sql))
             numbers = tuple([one.number for one in placed])
             inserted.append(
@@ -292,22 +261,41 @@ class Insert(Plan):
                     self.ignore, self.asks, 0 if self.dated else _integer(placed[-1].id),
                 )
             )  # fmt: skip
-        return Bound(tuple(statements), inserted=tuple(inserted))
+        whole = self._to_resolve(by_shard, values, keyspace)
+        return Bound(tuple(statements), reference=whole, inserted=tuple(inserted))
 
     def to_prepare(self, values: Values, topology: Topology) -> HostStatement:
         """As `Sharded.to_prepare`."""
         keyspace = keyspace_of(topology, self.keyspace)
-        shard = some_shard(keyspace)
+        return self._whole(values, keyspace, some_shard(keyspace))
+
+    def _to_resolve(
+        self, by_shard: dict[int, list[_Placed]], values: Values, keyspace: Keyspace
+    ) -> HostStatement | None:
+        """The whole statement for one of several shards: a server must be able to prepare it before any of
+        them gets its rows, as a row might have an error of syntax or an unknown name. None: there is none.
+        """
+        if len(by_shard) < 2 or all(row.spellings == () for row in self.rows):
+            return None
+        if all(row.is_known(view) for row, view in self.each(values)):
+            return None
+        return self._whole(values, keyspace, min(by_shard))
+
+    def _whole(self, values: Values, keyspace: Keyspace, shard: int) -> HostStatement:
+        """All rows as a statement for one shard, of which a server may say what is wrong with it."""
         placed = []
         for number, (row, view) in enumerate(self.each(values)):
             given = next((hint.value for hint in row.hints if hint.form == "id"), None)
             known = given is not None and given.kind == "parameter"
             id = view[given.index] if given is not None and known else b"1"
             placed.append(_Placed(number, row, view, id))
-        sql = self._text(placed, keyspace.database_of(shard), self._id_offset(keyspace, shard), alone=True)
+        sql = self._text(placed, keyspace.database_of(shard), self._id_offset(keyspace, shard))
         return HostStatement(host(keyspace, shard), (shard,), sql)
 
-    def _text(self, placed: list[_Placed], database: bytes, id_offset: int | None, *, alone: bool) -> bytes:
+    def _text(
+        self, placed: list[_Placed], database: bytes, id_offset: int | None, *, selects: bool = False
+    ) -> bytes:
+        """A shard's statement. `selects`: its row is a SELECT."""
         common: list[bytes] = []
         last: Values = ()
         rows = []
@@ -317,7 +305,7 @@ class Insert(Plan):
             common[-1] = id  # in place: a copy of all values for each row would be quadratic
             rows.append(row.template.render(common))
         before, text = self.before.render(common), b", ".join(rows)
-        if len(placed) == 1 and placed[0].row.single_row and not alone:
+        if selects:
             before, text = _VALUES.sub(b"", before), b"SELECT " + text.strip()[1:-1]
         return before + text + self.behind.render(common)
 

@@ -249,15 +249,17 @@ class Scatter:
     """How a SELECT runs on several shards.
 
     `part` is each shard's SELECT inside a UNION ALL, with the `hidden` columns at its end that `order` and
-    `aggregates` need; `tail` orders a host's result. `rows` and `offset` are those of LIMIT: a shard gives
-    the first `rows` + `offset`. `reference` has the column definitions that the client must get. `exact`:
-    some columns of `part` come as DOUBLEs, so that these must always be asked for (`Env.exact`). `per_shard`:
-    each shard gets a statement of its own, see per_shard.py. `values`: the literals and user variables
-    (indexes) that the columns' definitions depend on.
+    `aggregates` need; `tail` orders a host's result. `next_part`: `part` behind the first one, without hints
+    for the whole statement. `rows`, `offset`: those of LIMIT; a shard gives the first `rows` + `offset`.
+    `reference` has the column definitions that the client must get. `exact`: some columns of `part` come as
+    DOUBLEs, so that these must always be asked for (`Env.exact`). `per_shard`: each shard gets a statement of
+    its own, see per_shard.py. `values`: the literals and user variables (indexes) that the columns'
+    definitions depend on.
     """
 
     part: Template
     reference: Template
+    next_part: Template | None = None
     tail: bytes = b""
     order: tuple[SortKey, ...] = ()
     hidden: int = 0
@@ -272,7 +274,16 @@ class Scatter:
     def plain(self) -> bool:
         """Whether the shards' rows are all that there is to it."""
         more = self.tail or self.order or self.hidden or self.aggregates
-        return not (more or self.rows or self.offset or self.exact or self.per_shard)
+        return not (more or self.rows or self.offset or self.exact or self.per_shard or self.next_part)
+
+    def united(self, values: Values, columns: Sequence[Sequence[bytes]]) -> bytes:
+        """The SELECTs of some shards, with UNION ALL between them."""
+        if self.next_part is None:
+            return self.part.render_many(values, columns, UNION)
+        first = self.part.render((*values, *(column[0] for column in columns)))
+        if len(columns[0]) == 1:
+            return first
+        return first + UNION + self.next_part.render_many(values, [column[1:] for column in columns], UNION)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, slots=True)
@@ -396,11 +407,9 @@ class ShardSelect(Sharded):
                 group = every[at : at + size]
                 columns = self.routing.columns(group, placed, values, keyspace, window.within)
                 if how.part.size_of_many(values, columns) <= UNION_BYTES:
-                    texts.append((host, tuple(group), how.part.render_many(values, columns, UNION)))
+                    texts.append((host, tuple(group), how.united(values, columns)))
                 else:
-                    texts += [
-                        (host, tuple(some), sql) for some, sql in _split(how.part, group, values, columns)
-                    ]
+                    texts += [(host, tuple(some), sql) for some, sql in _split(how, group, values, columns)]
         each = partial(self._fan_out, how, groups, placed, values, keyspace, per_shard=True)
         reference = partial(self._reference, how, texts, placed, values, keyspace)
         return _united(how, texts, window, reference, None if per_shard else each)
@@ -468,19 +477,17 @@ def _united(
 
 
 def _split(
-    part: Template, group: Sequence[int], values: Values, columns: Sequence[Sequence[bytes]]
+    how: Scatter, group: Sequence[int], values: Values, columns: Sequence[Sequence[bytes]]
 ) -> Iterator[tuple[Sequence[int], bytes]]:
     """The SELECTs of a host's shards in as few texts as UNION_BYTES allows."""
     begin, size = 0, 0
-    texts: list[bytes] = []
     for at, _ in enumerate(group):
-        text = part.render((*values, *(column[at] for column in columns)))
-        if texts and size + len(text) > UNION_BYTES:
-            yield group[begin:at], UNION.join(texts)
-            begin, size, texts = at, 0, []
-        texts.append(text)
-        size += len(text)
-    yield group[begin:], UNION.join(texts)
+        length = how.part.size_of_many(values, [column[at : at + 1] for column in columns])
+        if at > begin and size + length > UNION_BYTES:
+            yield group[begin:at], how.united(values, [column[begin:at] for column in columns])
+            begin, size = at, 0
+        size += length
+    yield group[begin:], how.united(values, [column[begin:] for column in columns])
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

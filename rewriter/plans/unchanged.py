@@ -2,9 +2,9 @@
 
     SET k = k                               the column itself
     SET k = 5 … WHERE k = 5                 the constant that the row has there already: compared when bound
-    ON DUPLICATE KEY UPDATE k = VALUES(k)   where every unique key has k in it, so that it is what the row has
+    ON DUPLICATE KEY UPDATE k = VALUES(k)   the new row's own value, by which it is on the row's shard
 
-ORMs write these. They stay in the statement as the column itself, so that counts are the server's.
+ORMs write these. The first two stay in the statement as the column itself, so that counts are the server's.
 """
 
 from __future__ import annotations

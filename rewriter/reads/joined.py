@@ -251,7 +251,7 @@ class _Joining:
 
     def _reference(self) -> Template:
         """The client's own text for one shard, without rows and without order."""
-        text = Text(self.statement, parameters=True)
+        text = Text(self.statement, parameters=True, on_shards=True)
         if text.slots.names != self.slots.names:
             raise _Cannot
         text.edits.insert_behind(self.block.first, b" /*+ shard(", self.slots.end, b") */")

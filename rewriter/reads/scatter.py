@@ -10,8 +10,9 @@ from rewriter.plans.sharded import Scatter
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer
 from rewriter.route.scope import Refuse, chain_at, chains
+from rewriter.route.slot_filling import drop_statement_hints, names_query_blocks
 from rewriter.route.values import Value, slot_at
-from rewriter.splice import Part
+from rewriter.splice import Part, Template
 from rewriter.text.aggregates import is_aggregate
 from rewriter.text.edits import Edits, original
 from rewriter.text.facts import Block, Limit, Projection, SortItem, Span
@@ -121,6 +122,7 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection], e
     rows, offset = _limit(splicer, block.limit)
     return Scatter(
         part=edits.template(),
+        next_part=_next_part(splicer, edits),
         reference=reference.template(),
         hidden=total,
         rows=rows,
@@ -128,8 +130,20 @@ def _aggregated(splicer: Splicer, block: Block, projections: list[Projection], e
         aggregates=merged,
         exact=bool(exact),
         values=_values(splicer, block),
-        per_shard=per_shard(splicer, block),
+        per_shard=per_shard(splicer, block) or _names_query_blocks(splicer),
     )
+
+
+def _next_part(splicer: Splicer, edits: Edits) -> Template | None:
+    """A shard's SELECT behind the first one of a UNION, if it is to lack hints that the first one has."""
+    if not splicer.statement.names.env.flavour.set_var_hints:
+        return None
+    edits = edits.copy()
+    return edits.template() if drop_statement_hints(splicer.source, edits) else None
+
+
+def _names_query_blocks(splicer: Splicer) -> bool:
+    return splicer.statement.names.env.flavour.set_var_hints and names_query_blocks(splicer.source)
 
 
 def _show_all(splicer: Splicer, block: Block, edits: Edits, exact: str) -> None:
@@ -180,6 +194,7 @@ def _ordered(splicer: Splicer, block: Block, exact: str) -> Scatter:
     ]
     return Scatter(
         part=edits.template(),
+        next_part=_next_part(splicer, edits),
         reference=reference.template(),
         tail=b" ORDER BY " + b", ".join(outer) if outer else b"",
         order=tuple(order),
@@ -188,7 +203,7 @@ def _ordered(splicer: Splicer, block: Block, exact: str) -> Scatter:
         offset=offset,
         exact=bool(exact),
         values=_values(splicer, block),
-        per_shard=per_shard(splicer, block),
+        per_shard=per_shard(splicer, block) or _names_query_blocks(splicer),
     )
 
 

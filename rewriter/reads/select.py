@@ -201,7 +201,9 @@ def listed(routing: Routing, scattered: Scatter | Reject, first: int) -> Listed 
     """The short way of binding for several shards, for a statement whose one route is a list of IDs, written
     out. `first` is the index of the first value that binding computes.
     """
-    if not isinstance(scattered, Scatter) or scattered.per_shard or routing.routes != (Route("in", 0),):
+    if not isinstance(scattered, Scatter) or scattered.per_shard or scattered.next_part is not None:
+        return None
+    if routing.routes != (Route("in", 0),):
         return None
     if len(routing.comparisons) != 1 or routing.ranges or routing.offsets:
         return None

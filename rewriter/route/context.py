@@ -95,7 +95,7 @@ class Splicer:
         self.edits = Edits(source)
         tables = [scope.targets[ref].table for ref in scope.sharded()]
         layout = statement.layout([table for table in tables if table is not None])
-        fill_slots(source, self.slots, self.edits, variables=False, known=True)
+        fill_slots(source, self.slots, self.edits, variables=False, known=True, on_shards=True)
         self.hints: Hints = take_hints(source, self.edits)
         fill_functions(source, self.edits, layout)
         self.extras = Extras(self.slots.end)

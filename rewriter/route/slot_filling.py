@@ -19,7 +19,16 @@ from rewriter.text.tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
 from rewriter.text.written import encoded
 
 from .scope import Refuse
-from .values import LOCK_HOLDERS, NUMBERED, SLOT_TYPES, TYPED_BY, Slots, slot_at, variable_of
+from .values import (
+    LOCK_HOLDERS,
+    NUMBERED,
+    SLOT_TYPES,
+    TYPED_BY,
+    Slots,
+    changed_variable_at,
+    slot_at,
+    variable_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +46,12 @@ _OWN_HINTS: Final = re.compile(
     r"|(scatter)\b(?!\s*\()|(with_deleted)\b(?!\s*\())",
     re.IGNORECASE,
 )
+_OF_STATEMENT: Final = re.compile(
+    r"\b(?:SET_VAR|MAX_EXECUTION_TIME|RESOURCE_GROUP)\s*\((?:'[^']*'|\"[^\"]*\"|`[^`]*`|[^)'\"`])*\)",
+    re.IGNORECASE,
+)
+"""Hints with the scope of a statement: a server takes them in the first SELECT of a UNION, once."""
+_BLOCK_NAME: Final = re.compile(r"\bQB_NAME\s*\(", re.IGNORECASE)
 _INSERT_ID: Final = ("LAST_INSERT_ID()", "@@last_insert_id")
 
 
@@ -54,10 +69,31 @@ def take_hints(source: Source, edits: Edits) -> Hints:
             scatter = scatter or bool(one[5])
             with_deleted = with_deleted or bool(one[6])
         if found:
-            rest = _OWN_HINTS.sub(" ", token.text[3:-2]).strip()
-            text = f"/*+ {rest} */" if rest else " "
-            edits.replace(Span(at, at + 1), encoded(text))
+            _keep_hints(edits, at, _OWN_HINTS.sub(" ", token.text[3:-2]))
     return Hints(shard, same, scatter, with_deleted)
+
+
+def drop_statement_hints(source: Source, edits: Edits) -> bool:
+    """Take out hints with the scope of a statement, for a SELECT behind the first one of a UNION. Returns
+    whether there are any.
+    """
+    found = False
+    for at, token in enumerate(source.tokens):
+        if token.kind == HINT and _OF_STATEMENT.search(token.text):
+            found = True
+            _keep_hints(edits, at, _OF_STATEMENT.sub(" ", _OWN_HINTS.sub(" ", token.text[3:-2])))
+    return found
+
+
+def names_query_blocks(source: Source) -> bool:
+    """Whether a hint names a query block. A statement may have each name once."""
+    return any(token.kind == HINT and _BLOCK_NAME.search(token.text) for token in source.tokens)
+
+
+def _keep_hints(edits: Edits, at: int, hints: str) -> None:
+    """Write these in the place of the token of hints, which is at this index."""
+    hints = hints.strip()
+    edits.replace(Span(at, at + 1), encoded(f"/*+ {hints} */" if hints else " "))
 
 
 def fill_slots(
@@ -72,6 +108,7 @@ def fill_slots(
     warned: bool = False,
     numbered: bool = False,
     own_id: bool = True,
+    on_shards: bool = False,
 ) -> None:
     """Put the session's values in the place of what stands for them (`typed`: with the type it has), and the
     `parameters` of a prepared statement.
@@ -81,12 +118,13 @@ def fill_slots(
     server, whose connection has it as the session does until the statement assigns it.
 
     Without `variables` user variables are left to the server, whose connection has them as the session does;
-    with `known` their values are slots all the same, for what is routed by them.
+    with `known` their values are slots all the same, for what is routed by them. `on_shards`: so are the
+    variables of `CHANGED_ON_SHARDS`.
     """
     tokens = source.tokens
     at = 0
     while at < len(tokens):
-        found = slot_at(source, at)
+        found = slot_at(source, at) or (changed_variable_at(source, at) if on_shards else None)
         if found is not None and not variables and variable_of(found[0]):
             if known:
                 slots.index(found[0])

@@ -27,7 +27,7 @@ from rewriter.text.literals import (
     slot_text,
     unquote,
 )
-from rewriter.text.tokens import HEX, INTEGER, LIST, NUMBER, PREFIXED, STRING, VARIABLE, Source
+from rewriter.text.tokens import HEX, INTEGER, LIST, NUMBER, PREFIXED, STRING, SYSTEM, VARIABLE, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +215,17 @@ SLOT_VARIABLES: Final = {
 }
 """Variables whose value only the session knows, the proxy's own at last, and the name of their slot."""
 
+CHANGED_ON_SHARDS: Final = {
+    "autocommit": b"SIGNED",
+    "character_set_results": b"",
+    "max_error_count": b"UNSIGNED",
+    "net_write_timeout": b"UNSIGNED",
+    "sql_log_bin": b"SIGNED",
+    "sql_select_limit": b"UNSIGNED",
+}
+"""Session variables, and the types of numbers, of which a connection that reads shards or gathers their rows
+may have another value than the session."""
+
 
 LOCK_HOLDERS: Final = "(lock holders)"
 """The slot for `WHEN 57 THEN 3 …`: which session has the server's connection of that number."""
@@ -230,6 +241,7 @@ SLOT_TYPES: Final = {
     "@@in_transaction": b"UNSIGNED",
     "@@scatter_writes": b"SIGNED",
     "@@with_deleted": b"SIGNED",
+    **{f"@@{name}": type_ for name, type_ in CHANGED_ON_SHARDS.items() if type_},
 }
 """The types of numbers that only the session knows: a bare literal would have a smaller one."""
 
@@ -238,6 +250,7 @@ TYPED_BY: Final = {
     "CURRENT_USER()": b"CURRENT_USER()",
     "DATABASE()": b"DATABASE()",
     "@@have_ssl": b"@@have_ssl",
+    **{f"@@{name}": b"@@%b" % name.encode() for name, type_ in CHANGED_ON_SHARDS.items() if not type_},
 }
 """Texts that only the session knows, and the server's function that lends them type, length, collation."""
 
@@ -294,6 +307,15 @@ def slot_at(source: Source, at: int) -> tuple[str, int] | None:
     if token.text == "CURRENT_USER" and not source.is_op(at + 1, "(", "."):
         return "CURRENT_USER()", at + 1
     return None
+
+
+def changed_variable_at(source: Source, at: int) -> tuple[str, int] | None:
+    """The slot of a variable of `CHANGED_ON_SHARDS` that stands at `at`, and where it ends."""
+    token = source.at(at)
+    if token.kind != SYSTEM:
+        return None
+    name = token.text.removeprefix("@@").removeprefix("session.").removeprefix("local.")
+    return (f"@@{name}", at + 1) if name in CHANGED_ON_SHARDS else None
 
 
 def _of_limit(source: Source, at: int) -> bool:

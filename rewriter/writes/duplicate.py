@@ -67,24 +67,42 @@ class Duplicates:
                 self._name(at, block)
 
     def _keeps(self, assigned: Assigned) -> bool:
-        """Whether an assignment to a column that places the row is edited; it is none, or an error."""
+        """Whether an assignment to a column that places the row is edited; it keeps the row's shard, or is
+        an error. The new row's own value does, whichever key the rows share: by it the new row is here.
+        """
         virtual = self.is_object and assigned.name.lower() == "id"
         if virtual and self._keeps_id(assigned):
             return True
         table, stored = self.table, "local_id" if virtual else assigned.name.lower()
-        if not is_itself(self.splicer.scope, self.source, self.found.block, self.found.table, assigned):
-            keys = table.unique_keys + table.per_shard
-            always = all(stored in key for key in keys)
+        own = is_itself(self.splicer.scope, self.source, self.found.block, self.found.table, assigned)
+        if not own:
+            keys = (*table.unique_keys, *(key for key in table.per_shard if key))
+            known = bool(table.unique_keys) or () not in table.per_shard
+            always = known and all(stored in key for key in keys)
+            hints, of_row = self.splicer.hints, self._of_row(assigned)
             value = self.splicer.conditions.constant(assigned.value)
-            if not always or not (self._of_row(assigned) or value is not None):
+            by_hand = hints.shard is not None or hints.same_shard_as is not None
+            if not (of_row or value is not None) or (not always and (by_hand or (virtual and not of_row))):
                 raise Refuse("routing_column_update", column=assigned.name, table=table.name)
             if value is not None:
                 self.same[assigned.name.lower()] = value
+            if virtual and not always:
+                self._local_id_of_row(assigned)
+                return True
         if virtual:
             name = self.source.text(self.found.table.span.end - 1, self.found.table.span.end)
             self.splicer.edits.replace(assigned.column, b"local_id")
             self.splicer.edits.replace(assigned.value, name + b".local_id")  # and not the new row's
         return virtual
+
+    def _local_id_of_row(self, assigned: Assigned) -> None:
+        """The `id` becomes the new row's, on the same shard: VALUES(id), or by the row's alias."""
+        value = unwrapped(self.source, assigned.value)
+        self.splicer.edits.replace(assigned.column, b"local_id")
+        if self.source.is_word(value.first, "VALUES", "VALUE"):
+            self.splicer.edits.replace(Span(value.first + 2, value.end - 1), b"local_id")
+        elif not self.found.alias_columns:
+            self.splicer.edits.replace(Span(value.end - 1, value.end), b"local_id")
 
     def _strict(self, assigned: Assigned) -> bool:
         """Whether the column of a strict colocation gets its own value, or the new row's, of this shard."""

@@ -7,7 +7,8 @@ from typing import NamedTuple
 from config.schema import KeyType, Kind, Table, quote
 from rewriter.plain.unsharded import on_one_host, plan_unsharded
 from rewriter.plan import Plan
-from rewriter.plans.inserting import Insert, Row
+from rewriter.plans.insert_rows import Row, Spelling
+from rewriter.plans.inserting import Insert
 from rewriter.plans.unchanged import Stays
 from rewriter.route.context import Splicer, Statement, not_yet
 from rewriter.route.scope import Refuse, Scope, Unsupported
@@ -20,6 +21,7 @@ from rewriter.text.tokens import Source
 from .duplicate import Duplicates, ambiguous_name
 from .everywhere import plan_everywhere
 from .filling import Ask, depends, plan_filled, with_subqueries
+from .known_values import known
 from .own_id import edit_own_ids
 from .placing import TEXTS, Placing
 from .read_write import plan_insert
@@ -136,6 +138,7 @@ class _Planner:
                 self.placing.hints(dict(row)),
                 self._row(number, row, dropped),
                 single_row(self.source, found, self.table, row, flavour=flavour),
+                self._spellings(row),
             )
             for number, row in enumerate(rows)
         )
@@ -277,6 +280,16 @@ class _Planner:
             return Template(edits.parts(tokens[span.first].start, tokens[span.end - 1].end))
         kept_values = [column.value for column in row if column.name not in dropped]
         return Template([b"(", *self._joined(kept_values), b")"])
+
+    def _spellings(self, row: list[_Column]) -> tuple[Spelling, ...] | None:
+        """How the row's literals must be spelt; None when a server has to resolve a value."""
+        found: list[Spelling] = []
+        for column in row:
+            spellings = known(self.source, column.value)
+            if spellings is None:
+                return None
+            found += spellings
+        return tuple(found)
 
     def _joined(self, spans: list[Span]) -> list[Part]:
         parts: list[Part] = []

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from config.schema import KeyType, Kind, Table
-from rewriter.plans.inserting import Hint, Strict
+from rewriter.plans.insert_rows import Hint, Strict
 from rewriter.plans.unchanged import takes_null
 from rewriter.route.context import Splicer, Statement
 from rewriter.route.keys import Keys
@@ -59,9 +59,10 @@ class Placing:
         key = self._key(self.table.routing.upper())
         hints += self._hand_made(key)
         value = columns.get(self.table.routing.lower())
-        if value is None and self.ignore and self._has_no_default(self.table.routing):
-            return (*hints, Hint("key", key, Value("empty")))  # the server takes the type's own default
         if value is None or self.source.is_word(value.first, "DEFAULT"):
+            left_out = value is None or self.is_default(value)
+            if left_out and self.ignore and self._has_no_default(self.table.routing):
+                return (*hints, Hint("key", key, Value("empty")))  # the server takes the type's own default
             raise Refuse("key_missing", column=self.table.routing)
         if self.is_default(value):
             if not self.ignore:

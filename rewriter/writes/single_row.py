@@ -3,6 +3,9 @@
 Without strict mode, NULL for a column that takes none is an error in an INSERT of one row, and a warning in
 one of several. So it is for MariaDB with IGNORE and a value that a CHECK (or JSON's own) refuses. A server
 takes what comes from a SELECT for several rows; so such a row is sent as one.
+
+With IGNORE and ON DUPLICATE KEY UPDATE the number of affected rows does not say how a server counts
+duplicates. It says so itself of an INSERT … SELECT, also of one row, and not of one row of VALUES.
 """
 
 from __future__ import annotations
@@ -25,7 +28,8 @@ def single_row(
     """Whether the row, if it is alone on its shard, has to be sent as a SELECT. `row` has the values by
     columns' names in lower case.
     """
-    if (found.ignore and not flavour.ignores_by_row) or found.alias or found.alias_columns or found.assigned:
+    ignore = found.ignore and (flavour.ignores_by_row or bool(found.on_duplicate))
+    if (found.ignore and not ignore) or found.alias or found.alias_columns or found.assigned:
         return False
     if not found.ignore and not any(_refused(source, table, *one) for one in row):
         return False

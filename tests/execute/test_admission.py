@@ -91,9 +91,12 @@ RESERVED: dict[str, Any] = {"reserved": ("mysql",), "databases": ("mysql",), "ac
         ({}, {"unseen": "p"}, "proceed"),
         (LISTED, {"unseen": "p"}, "routine_denied"),
         (LISTED | {"account": 8}, {"unseen": "p"}, "proceed"),
-        # the order: reserved databases, the role, the list, routines
+        # the order: reserved databases, the list, the role, what reaches more than the list, routines
         ({}, RESERVED | {"listed_access": Access.ADMIN}, "database_denied"),
-        (LISTED, {"access": Access.ADMIN, "databases": ("other",), "unseen": "p"}, "role_denied"),
+        (LISTED, {"access": Access.ADMIN, "databases": ("other",), "unseen": "p"}, "database_denied"),
+        (LISTED, {"access": Access.ADMIN, "databases": ("*", "other")}, "database_denied"),
+        (LISTED, {"access": Access.ADMIN, "databases": ("*",), "unseen": "p"}, "role_denied"),
+        (LISTED, {"databases": ("*",), "unseen": "p"}, "list_denied"),
         (LISTED, {"databases": ("other",), "unseen": "p"}, "database_denied"),
     ],
 )

@@ -54,6 +54,14 @@ FED = ["halves", "beginning", "two", "more", "number", "other", "text", "empty",
 CLIENTS = st.integers(0, 2)
 COUNTS = [0, 1, 2, 250, 251, 252, 65_535, 65_536, 1 << 24, 1 << 40, (1 << 63) - 1, (1 << 64) - 1]
 NUMBERS = [0, 1, 7, 250, 251, 65_536, (1 << 24) - 1, 1 << 24, (1 << 36) - 1, 1 << 63, (1 << 64) - 1]
+INFOS = [
+    b"",
+    b"Rows matched: 12  Changed: 3  Warnings: 0",
+    b"Rows matched: ",
+    b"Rows matched: x",
+    b"matched: 99999999999999999999999999",
+    b"Records: 2  Duplicates: 0  Warnings: 0",
+]
 TEXTS = st.builds(
     lambda text, literal, end: text.replace(b"?", literal) + end,
     st.sampled_from(
@@ -122,7 +130,7 @@ STEPS = st.one_of(
     st.builds(send, CLIENTS, st.sampled_from([LISTED, COMMENT, PIN, ITEM, ITEM + 1])),
     st.builds(send, CLIENTS, st.just(LIST)),
     st.builds(deliver, st.integers(0, 3), st.integers(1, 60)),
-    st.builds(wrote, st.sampled_from(COUNTS), st.sampled_from(NUMBERS)),
+    st.builds(wrote, st.sampled_from(COUNTS), st.sampled_from(NUMBERS), st.sampled_from(INFOS)),
     st.builds(pause, CLIENTS, st.booleans()),
     st.builds(leave, CLIENTS),
     st.builds(lose, st.integers(0, 3)),
@@ -231,6 +239,11 @@ def test_plain_statements_take_it() -> None:
                 [wrote(affected, number), send(0, COMMENT), deliver()], 0, 0, id=f"{affected} {number}"
             )
             for affected, number in ((251, 1), (1 << 40, 1), (1, (1 << 64) - 1), ((1 << 64) - 1, 0))
+        ),
+        *(
+            pytest.param([wrote(1, id, info), send(0, COMMENT), deliver()], 0, 1, id=f"{info!r} {id}")
+            for info in INFOS
+            for id in (0, 9)
         ),
         *(
             pytest.param([send(0, ITEM), garble(0, place, byte, more), deliver(), deliver()], 0, 0, id=name)

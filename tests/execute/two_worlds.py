@@ -542,9 +542,9 @@ def reply(rows: int = 1, warnings: int = 0, error: bool = False) -> Step:
     return step
 
 
-def wrote(affected: int = 1, insert_id: int = 0) -> Step:
+def wrote(affected: int = 1, insert_id: int = 0, info: bytes = b"") -> Step:
     """What servers say of writes from now on."""
-    return lambda side: setattr(side, "ok", Ok(affected, insert_id))
+    return lambda side: setattr(side, "ok", Ok(affected, insert_id, info=info))
 
 
 def execute(client: int, statement: int) -> Step:

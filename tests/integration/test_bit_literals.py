@@ -45,6 +45,27 @@ def test_a_bit_literal_names_a_shard_in_reads_and_writes(client: Raw, form: str)
     assert (gone.kind, gone.affected) == ("ok", 1), gone
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_bit_literal_names_the_shard_of_an_object_and_of_a_timed_row(client: Raw, form: str) -> None:
+    pin, other = (shard << 46 | 1 << 36 | (1 << 36) - 21 for shard in (1, 34))
+    listed = f"{form.format(pin)}, {form.format(other)}"
+    one, two = (f"({form.format(number)}, '{{}}')" for number in (pin, other))
+    assert client.ask(f"INSERT INTO pins (id, data) VALUES {one}, {two}").affected == 2
+    assert client.ask(f"SELECT id FROM pins WHERE id = {form.format(pin)}").rows == [(b"%d" % pin,)]
+    assert client.ask(f"UPDATE pins SET data = '[1]' WHERE id IN ({listed})").affected == 2
+    assert client.ask(f"DELETE FROM pins WHERE id IN ({listed})").affected == 2
+    user = form.format(USER)
+    assert client.ask(f"INSERT INTO photos (user_id, caption) VALUES ({user}, 'bits')").affected == 1
+    made = client.ask(f"SELECT id FROM photos WHERE user_id = {user} AND caption = 'bits'")
+    assert len(made.rows) == 1
+    id = form.replace("000", "").format(
+        int(made.value or 0)
+    )  # of more than 64 bits none is equal to a number
+    explained = shards(client, f"SELECT caption FROM photos WHERE id = {id}")
+    assert explained == shards(client, f"SELECT caption FROM photos WHERE id = {int(made.value or 0)}")
+    assert client.ask(f"DELETE FROM photos WHERE id = {id}").affected == 1
+
+
 def test_a_bit_literal_is_the_text_of_a_hashed_key(client: Raw) -> None:
     assert client.ask("INSERT INTO email_to_user VALUES (b'0110000101000000', 3)").affected == 1
     assert client.ask("SELECT user_id FROM email_to_user WHERE email = 'a@'").rows == [(b"3",)]

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from tests.integration.accounts import number_of
-from tests.integration.fixtures import MakeRaw, Things, shard_of
+from tests.integration.answers import answer
+from tests.integration.fixtures import Connect, MakeRaw, Things, shard_of
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 SHARDS = 64
 
@@ -109,3 +111,40 @@ def test_a_limit_in_a_hint_is_not_each_server_s(raw: MakeRaw, flavour: str) -> N
         reply = client.ask(sql)
         assert (reply.code == 1235) == (flavour == "mysql9"), sql
     assert client.ask("SELECT /*+ SET_VAR(sql_mode = '') */ COUNT(*) FROM pins").value == rows
+
+
+HINTS = (
+    "SET_VAR(sort_buffer_size=65536)",
+    "SET_VAR(sort_buffer_size=65536) SET_VAR(sort_buffer_size=65537)",
+    "SET_VAR(nothing=1) SET_VAR(sql_mode='ANSI')",
+    "MAX_EXECUTION_TIME(60000)",
+    "RESOURCE_GROUP(USR_default)",
+    "QB_NAME(q) NO_ICP(p@q)",
+    "NO_ICP(p) SET_VAR (sort_buffer_size = 65536)",
+)
+
+
+@pytest.mark.parametrize("hints", HINTS)
+def test_a_hint_over_shards_warns_as_on_one_server(connect: Connect, plain: LocalServer, hints: str) -> None:
+    """A server gets a hint for the whole statement once, and applies it to all of its shards. For MariaDB it
+    is a comment.
+    """
+    selects = (
+        "SELECT /*+ {} */ COUNT(*), @@sort_buffer_size FROM pins p",
+        "SELECT /*+ {} */ COUNT(*) FROM pins p",
+        "SELECT /*+ {} */ id, @@sort_buffer_size FROM pins p ORDER BY id LIMIT 3",
+        "SELECT /*+ {} */ @@sort_buffer_size FROM pins WHERE id IN (68719476737, 2267742732289)",
+    )
+    with connect() as through, plain.connect(database="demo") as direct:
+        for connection in (through, direct):
+            answer(connection, "SET sort_buffer_size = 131072")
+        for select in selects:
+            sql = select.format(hints)
+            for asked in (sql, "SHOW WARNINGS"):
+                assert answer(through, asked) == answer(direct, asked), sql
+
+
+def test_a_limit_of_time_in_a_hint_holds_over_shards(raw: MakeRaw, flavour: str) -> None:
+    """A server stops a UNION by the hint of its first SELECT."""
+    reply = raw().ask("SELECT /*+ MAX_EXECUTION_TIME(20) */ id, SLEEP(0.05) FROM pins LIMIT 20")
+    assert (reply.code == 3024) == (flavour == "mysql9")

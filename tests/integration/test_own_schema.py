@@ -46,6 +46,31 @@ TABLES: dict[str, Any] = {
         "key": "k",
         "columns": {"k": "VARCHAR(20) PRIMARY KEY", "v": "INT"},
     },
+    "upserted": {
+        "kind": "mapping",
+        "keyspace": "main",
+        "from": "a",
+        "to": "b",
+        "columns": {"a": "BIGINT NOT NULL", "b": "BIGINT NOT NULL", "sequence": "BIGINT", "n": "INT"},
+        "indexes": ["PRIMARY KEY (a, b)"],
+        "unique": "per_shard",
+    },
+    "numbered": {
+        "kind": "mapping",
+        "keyspace": "main",
+        "from": "a",
+        "to": "b",
+        "columns": {"a": "BIGINT NOT NULL", "b": "BIGINT NOT NULL", "sequence": "BIGINT", "n": "INT"},
+        "indexes": ["PRIMARY KEY (a, b)", "UNIQUE KEY (n)"],
+        "unique": {"n": "per_shard"},
+    },
+    "slugs": {
+        "kind": "object",
+        "keyspace": "main",
+        "type": 13,
+        "columns": {"n": "INT UNIQUE", "v": "INT"},
+        "unique": {"n": "per_shard"},
+    },
     "named": {"kind": "single", "keyspace": "own", "columns": {"a": "INT PRIMARY KEY", "b": "INT"}},
 }
 COLLATION = {"mariadb": "utf8mb4_nopad_bin", "mysql9": "utf8mb4_0900_bin"}
@@ -114,6 +139,9 @@ DEFINITIONS = (
     "CREATE TABLE albums (id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT, data JSON, PRIMARY KEY (id))",
     "CREATE TABLE photos2 (id BIGINT UNSIGNED PRIMARY KEY, album_id BIGINT UNSIGNED, n INT, KEY (album_id))",
     "CREATE TABLE links (a BIGINT NOT NULL, b BIGINT NOT NULL, sequence BIGINT, n INT, PRIMARY KEY (a, b))",
+    "CREATE TABLE upserted (a BIGINT, b BIGINT, sequence BIGINT, n INT, PRIMARY KEY (a, b))",
+    "CREATE TABLE numbered (a BIGINT, b BIGINT, sequence BIGINT, n INT, PRIMARY KEY (a, b), UNIQUE KEY (n))",
+    "CREATE TABLE slugs (id BIGINT UNSIGNED PRIMARY KEY, n INT UNIQUE, v INT)",
     "CREATE TABLE words (k VARCHAR(20) COLLATE {collation} PRIMARY KEY, v INT)",
     "CREATE TABLE named (a INT PRIMARY KEY, b INT)",
 )
@@ -133,6 +161,35 @@ def test_assignments_that_are_none_count_as_on_one_server(
             found = f"SELECT * FROM {table} ORDER BY 1, 2"
             assert rows(client, found) == rows(one, found), text
         assert rows(client, "SELECT id, data FROM albums") == rows(one, "SELECT id, data FROM albums"), text
+
+
+def test_the_new_row_s_value_for_a_routing_column_with_keys_of_each_shard(
+    client: Connection, one: Connection, flavour: str
+) -> None:
+    """The row may get another value, but one of the same shard."""
+    client.autocommit(True)
+    one.autocommit(True)
+    for sql in WRITES["per_shard"] + (WRITES["per_shard_aliased"] if flavour == "mysql9" else []):
+        text = sql.format(first=of(13, 2, 7), second=of(13, 2, 8), third=of(13, 2, 9))
+        assert outcome(client, text) == outcome(one, text), text
+        for table in ("upserted", "numbered", "slugs"):
+            found = f"SELECT * FROM {table} ORDER BY 1, 2"
+            assert sorted(rows(client, found)) == sorted(rows(one, found)), text
+
+
+def test_a_value_that_the_new_row_does_not_have_is_refused_with_keys_of_each_shard(
+    client: Connection,
+) -> None:
+    for sql in (
+        "INSERT INTO upserted (a, b) VALUES (5, 1) ON DUPLICATE KEY UPDATE a = 6",
+        "INSERT INTO numbered (a, b, n) VALUES (5, 1, 3) ON DUPLICATE KEY UPDATE a = b",
+        "INSERT INTO numbered (a, b, n) VALUES (5, 1, 3) ON DUPLICATE KEY UPDATE a = VALUES(b)",
+        "INSERT INTO numbered (a, b, n) VALUES (5, 1, 3), (6, 1, 4) ON DUPLICATE KEY UPDATE a = 5",
+        "INSERT /*+ shard(1) */ INTO numbered (a, n) VALUES (5, 3) ON DUPLICATE KEY UPDATE a = VALUES(a)",
+        f"INSERT INTO slugs (id, n) VALUES ({of(13, 2, 7)}, 3) ON DUPLICATE KEY UPDATE id = {of(13, 2, 7)}",
+    ):
+        with pytest.raises(pymysql.MySQLError, match="a row does not move"):
+            rows(client, sql)
 
 
 def test_what_may_change_the_routing_column_is_refused(client: Connection) -> None:

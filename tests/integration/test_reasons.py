@@ -54,6 +54,10 @@ def test_the_database_behind_from_counts_in_show(raw: MakeRaw, plain: LocalServe
         "INSERT IGNORE INTO email_to_user (user_id) VALUES (3)",
         "INSERT IGNORE INTO email_to_user (user_id) VALUES (3), (4)",
         "INSERT IGNORE INTO email_to_user SET user_id = 3",
+        "INSERT IGNORE INTO email_to_user VALUES (DEFAULT, 3)",
+        "INSERT IGNORE INTO email_to_user (user_id, email) VALUES (3, default), (4, DEFAULT)",
+        "INSERT IGNORE INTO email_to_user SET user_id = 3, email = DEFAULT",
+        "INSERT INTO email_to_user VALUES (DEFAULT, 3)",
         "INSERT INTO email_to_user (user_id) VALUES (3)",
     ],
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from pymysql.err import MySQLError
 
+from tests.integration.binary import Binary, integer
 from tests.integration.fixtures import Connect, MakeRaw, make_id
 from tests.support.servers import Connection, LocalServer
 
@@ -169,3 +170,52 @@ def test_the_id_that_a_routing_column_assigns_is_told_in_the_reply(raw: MakeRaw)
     finally:
         client.ask(f"DELETE FROM user_has_boards WHERE user_id = {user} AND board_id = 77")
         client.ask("DELETE FROM email_to_user WHERE email IN ('3', 'ab5')")
+
+
+FAILING = (
+    "INSERT INTO legacy.failing VALUES (NULL, 5, 1), (NULL, 1, 1)",
+    "INSERT INTO legacy.failing VALUES (NULL, 1, 1), (NULL, 5, 1)",
+    "INSERT INTO legacy.failing VALUES (NULL, 6, 1), (NULL, 7, 1), (NULL, 6, 1)",
+    "INSERT INTO legacy.failing VALUES (100, 5, 1), (NULL, 1, 1)",
+    "INSERT INTO legacy.failing VALUES (NULL, 5, 1), (200, 1, 1)",
+    "INSERT INTO legacy.failing VALUES (NULL, 1, 1)",
+    "INSERT INTO legacy.failing VALUES (300, 1, 1)",
+    "INSERT INTO legacy.failing VALUES (NULL, 8, 1), (NULL, 9, NULL)",
+    "INSERT INTO legacy.failing VALUES (NULL, 8 + 0, 1), (NULL, 9, NULL)",
+    "REPLACE INTO legacy.failing (u, t) VALUES (30, 1), (31, 'x')",
+    "INSERT INTO legacy.failing (`u`, t) VALUES (40, 1), (1, 1) ON DUPLICATE KEY UPDATE t = NULL",
+    "INSERT INTO legacy.failing (u, t) SELECT 50 + n, IF(n > 1, NULL, 1) FROM (SELECT 1 n UNION SELECT 2) d",
+    "INSERT INTO legacy.failing (u, t) VALUES (60, 1), (61, 1)",
+)
+
+
+@pytest.mark.parametrize("transaction", [False, True])
+def test_an_insert_that_fails_behind_its_first_row(both: Both, transaction: bool) -> None:
+    """Servers keep the number that they have made for a row before the one that fails."""
+    both(
+        "CREATE TABLE legacy.failing (id INT AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE, t INT NOT NULL)",
+        "INSERT INTO legacy.failing VALUES (NULL, 1, 1)",
+        *(["BEGIN"] if transaction else []),
+    )
+    try:
+        for sql in FAILING:
+            both(sql, LAST, sql, "SELECT @@last_insert_id, ROW_COUNT()")
+        both(*(["ROLLBACK"] if transaction else []), LAST)
+    finally:
+        both("DROP TABLE legacy.failing")
+
+
+def test_a_prepared_insert_that_fails_behind_its_first_row(raw: MakeRaw, connect: Connect) -> None:
+    with connect() as other, other.cursor() as cursor:
+        cursor.execute("CREATE TABLE legacy.failing (id INT AUTO_INCREMENT PRIMARY KEY, u INT UNIQUE)")
+        try:
+            client = raw()
+            insert = "INSERT INTO legacy.failing (u) VALUES (?), (?)"
+            assert Binary(client).run(insert, integer(1), integer(2)).kind == "ok"
+            assert client.ask(LAST).value == b"1"
+            assert Binary(client).run(insert, integer(3), integer(2)).code == 1062
+            assert client.ask(LAST).value == b"3"
+            assert Binary(client).run(insert, integer(2), integer(4)).code == 1062
+            assert client.ask(LAST).value == b"3"
+        finally:
+            cursor.execute("DROP TABLE legacy.failing")

@@ -364,7 +364,7 @@ async def test_a_statement_that_may_have_committed(
         conn.relay.run(
             "h1",
             b"Q",
-            nature=StatementFacts(FORMS["CREATE TABLE"], commits=True) if plan is None else plan.facts,
+            facts=StatementFacts(FORMS["CREATE TABLE"], commits=True) if plan is None else plan.facts,
         )
 
     client.ask(start)

@@ -9,7 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from rewriter.bound import BindError
-from rewriter.plans.inserting import Hint, Insert, _in_object
+from rewriter.plans.insert_rows import Hint
+from rewriter.plans.inserting import Insert, _in_object
 from rewriter.route import by_id
 from rewriter.route.id_lists import Bits
 from rewriter.route.routing import Key

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from config.flavour import MARIADB
 from rewriter.planner import Rewriter
-from rewriter.plans import Env, Gather, Plan, Reject, ShardSelect
+from rewriter.plans import BindError, Env, Gather, Plan, Reject, ShardSelect
 from tests.rewriter.conditions import BOARDS, PINS, Drawn, Row, conditions, plain_conditions
 from tests.rewriter.support import LAYOUT, SHARDS, TOPOLOGY, first, new_id, rewriter, shards_of, values_of
 from tests.rewriter.test_soundness import Truth, compare, conjunction, truth
@@ -33,7 +33,18 @@ M_ROWS: list[Row] = [
 
 
 def asked(sql: str, env: Env) -> dict[str, set[int]]:
-    """The shards that are asked for the rows of each table, by its alias; those of a link are all."""
+    """The shards that are asked for the rows of each table, by its alias; those of a link are all. A
+    statement with an ID of a shard that the topology lacks is an error, so it leaves nothing out.
+    """
+    try:
+        return _asked(sql, env)
+    except BindError as error:
+        if error.name == "shard_missing" and int(error.arguments["shard"]) >= SHARDS:
+            return {"p": set(range(SHARDS)), "m": set(range(SHARDS))}
+        raise
+
+
+def _asked(sql: str, env: Env) -> dict[str, set[int]]:
     planner = rewriter()
     plan, literals = planner.plan(sql.encode(), env)
     assert not isinstance(plan, Reject), (sql, plan.arguments)

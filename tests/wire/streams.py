@@ -29,6 +29,7 @@ class Ok:
     insert_id: int = 0
     warnings: int = 0
     status: int = AUTOCOMMIT
+    info: bytes = b""
 
 
 @dataclass
@@ -69,7 +70,8 @@ def reply_payloads(results: Sequence[Result]) -> list[bytes]:
         more = MORE if number < len(results) - 1 else 0
         if isinstance(result, Ok):
             given = result.affected, result.insert_id, result.warnings
-            payloads.append(_ok(result.status | more, *given))
+            info = bytes((len(result.info),)) + result.info if result.info else b""
+            payloads.append(_ok(result.status | more, *given) + info)
         elif isinstance(result, Err):
             payloads.append(_error(result.code, result.text))
         else:

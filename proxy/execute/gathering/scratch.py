@@ -75,8 +75,8 @@ class Shape:
     tail: str
 
     def select(self, wanted: Collection[str] | None, *, in_order: bool = False) -> Scratch:
-        """The scratch table with these columns (lower case; None: all), at least one. All columns of the
-        primary key are with them or none, since a definition tells whether a column is one. `in_order`: it
+        """The scratch table with these columns (lower case; None: all), at least one. It has all columns of
+        the primary key or none, since a column's definition tells whether it is one of these. `in_order`: it
         has them anyway, and is sorted by them.
         """
         primary = {name for kind, _, of in self.keys if kind == "PRIMARY KEY" for name in of}

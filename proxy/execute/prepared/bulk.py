@@ -24,6 +24,7 @@ from rewriter.plans import Access
 
 from . import prepare
 from .statement_commands import statement_of
+from .statements import relayed
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -48,7 +49,7 @@ def bulk_execute(client: Exchange, payload: bytes) -> None:
         raise ProxyError("wrong_arguments", command="mysqld_stmt_bulk_execute") from None
     if statement.parameters and not (request.types or statement.types):
         raise ProxyError("wrong_arguments", command="mysqld_stmt_bulk_execute")
-    if not prepare.relayed(plan):
+    if not relayed(plan):
         if plan.access != Access.WRITE or plan.executed_as is not Execution.WITH_VALUES:
             raise ProxyError("unpreparable")
         _row_by_row(client, statement, request)
@@ -62,7 +63,7 @@ def bulk_execute(client: Exchange, payload: bytes) -> None:
 
 def _run_again(client: Exchange, statement: Statement, request: BulkExecute) -> None:
     """What one host runs, by the topology of now."""
-    if not prepare.relayed(prepare.plan_for(client, statement)):
+    if not relayed(prepare.plan_for(client, statement)):
         raise ProxyError("needs_reprepare")
     prepare.run(client, statement, request, {})
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 from proxy.backends.pool import ATTRIBUTES
 from proxy.engine.admission import RIGHTS, admit_host, admit_plan, admit_routine
@@ -33,7 +33,7 @@ from proxy.engine.transactions import commit_then, commits_first
 from proxy.engine.transcode import BinarySink
 from proxy.errors import ProxyError
 from proxy.session import counters
-from proxy.session.prepared import Statement, weight
+from proxy.session.prepared import HostRepeat, Statement, weight
 from proxy.session.values import parameter
 from proxy.wire.binary import Execute, Quoting, literals, parse_execute
 from proxy.wire.bulk import BulkExecute, bulk_literals
@@ -43,7 +43,6 @@ from proxy.wire.packets import ProtocolError
 from rewriter.env import Env
 from rewriter.plan import Execution
 from rewriter.plans import (
-    OneHost,
     Plan,
     Values,
 )
@@ -54,7 +53,7 @@ from .derived import as_derived
 from .once import execute_once
 from .repeat import remember
 from .statement_commands import statement_of
-from .statements import Sent, StatementRequest
+from .statements import Sent, StatementRequest, relayed
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -157,11 +156,6 @@ def _planned(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     return client.snapshot.rewriter.plan(sql, env)
 
 
-def relayed(plan: Plan) -> TypeGuard[OneHost]:
-    """Whether one host runs the statement as it is."""
-    return plan.executed_as is Execution.RELAYED
-
-
 # -- COM_STMT_EXECUTE
 
 
@@ -208,7 +202,7 @@ def execute(client: Exchange, payload: bytes) -> None:
     else:
         run(client, statement, request, sent)
         if not sent:
-            remember(client, statement, payload, request)
+            remember(client, statement, payload, request, execute)
 
 
 def execute_again(client: Exchange, packet: bytes) -> bool:
@@ -224,7 +218,6 @@ def execute_again(client: Exchange, packet: bytes) -> bool:
         statement is None
         or repeat is None
         or packet[9 : repeat.begin] != repeat.head
-        or len(packet) != repeat.size
         or snapshot.rewriter.generation is not repeat.generation
         or not snapshot.all_serving
         or session.env is not repeat.env
@@ -234,6 +227,17 @@ def execute_again(client: Exchange, packet: bytes) -> bool:
         or session.counts is not None
         or session.tracks_replies
     ):
+        return False
+    if isinstance(repeat, HostRepeat):
+        on_host = session.prepared.on_host
+        if on_host is None or statement.sent or statement.problem or statement.cursor is not None:
+            return False
+        try:
+            return on_host.run(statement, repeat, packet)
+        except Exception as error:
+            client.met(error)
+            return True
+    if len(packet) != repeat.size:
         return False
     plan = repeat.plan
     given = map(_decimal, repeat.values.unpack_from(packet, repeat.begin))
@@ -419,7 +423,7 @@ def _for_effects(client: Exchange, statement: Statement, request: Execute | Bulk
     insert id, its parameters.
     """
     effects = statement.plan.effects
-    if effects is None or effects.insert_id != "compare" or not statement.parameters:
+    if effects is None or not effects.compares_insert_id or not statement.parameters:
         return statement.literals
     try:
         return statement.literals + _literals(client, statement, request, {})

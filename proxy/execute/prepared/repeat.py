@@ -1,26 +1,42 @@
-"""What an EXECUTE of a statement that one ID routes tells of the next one."""
+"""What an EXECUTE tells of the next one, of a statement that one ID routes or that goes whole to one host."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from proxy.session.prepared import Repeat
+from proxy.session.prepared import HostRepeat, Repeat
 from proxy.session.values import are_parameters
 from proxy.wire.binary import Execute, integers
+from rewriter.plans import OneHost
 from rewriter.plans.sharded import repeats
 
+from .columns import place
 from .derived import keeps_integers
+from .on_host import HostExecute
+from .statements import relayed
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
     from proxy.session.prepared import Statement
 
 
-def remember(client: Exchange, statement: Statement, payload: bytes, request: Execute) -> None:
-    """The statement was executed as text, by this packet: keep what holds for the next one, if that may take
-    the short way.
+def remember(
+    client: Exchange,
+    statement: Statement,
+    payload: bytes,
+    request: Execute,
+    execute: Callable[[Exchange, bytes], None],
+) -> None:
+    """The statement was executed by this packet: keep what holds for the next one, if that may take the short
+    way. `execute`: the general one.
     """
     plan, session = statement.plan, client.session
+    if relayed(plan):
+        statement.repeat = _on_host(client, statement, plan, payload, request)
+        if session.prepared.on_host is None and statement.repeat is not None:
+            session.prepared.on_host = HostExecute(client, execute)
+        return
     if not repeats(plan) or plan.point is None or plan.column_metadata is None:
         return
     read = integers(statement.types)
@@ -46,4 +62,47 @@ def remember(client: Exchange, statement: Statement, payload: bytes, request: Ex
         4 + end,
         4 + len(payload),
         read,
+    )
+
+
+def _on_host(
+    client: Exchange, statement: Statement, plan: OneHost, payload: bytes, request: Execute
+) -> HostRepeat | None:
+    session, snapshot = client.session, client.snapshot
+    if (
+        plan.at_any_host
+        or plan.effects is not None
+        or plan.invalidates
+        or plan.implicit_commit
+        or plan.session_slots
+        or plan.learns_columns
+        or plan.rounds_columns
+        or request.flags
+        or request.extra.number
+        or client.attributes
+        or statement.exact
+        or session.user.databases is not None
+        or session.settings is not session.settings.base
+        or session.settings.system is not statement.settings
+    ):
+        return None
+    host, sql = place(client, statement, plan)
+    end = len(payload) - len(request.values)
+    made = request.packet(0, statement.types, statement.parameters)
+    owner = statement if statement.private else statement.types
+    return HostRepeat(
+        plan,
+        snapshot.rewriter.generation,
+        session.env,
+        session.user,
+        payload[5:end],
+        4 + end,
+        session.settings,
+        snapshot.topology,
+        host,
+        sql,
+        plan.database,
+        (sql, plan.database, statement.settings, owner),
+        made[5 : len(made) - len(request.values)],
+        (statement.sql, statement.env),
     )

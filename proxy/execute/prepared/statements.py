@@ -8,7 +8,7 @@ can share it. A statement with an open cursor is pinned, and its connection stay
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from proxy.backends.connection import BackendConnection
 from proxy.backends.reworded import AttributedConnection
@@ -28,7 +28,8 @@ from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from proxy.wire.states import rewritten
-from rewriter.plans import Values
+from rewriter.plan import Execution
+from rewriter.plans import OneHost, Plan, Values
 from rewriter.plans.sharded import is_routed
 from rewriter.sql.statements.effects import Effects
 
@@ -40,12 +41,19 @@ if TYPE_CHECKING:
     from proxy.session.prepared import Statement
 
 _NO_VECTOR = 6136  # what MySQL 9.7 says of VECTOR parameters, too, once it has prepared a statement again
-_UNKNOWN_STATEMENT, _NEEDS_REPREPARE, _TOO_MANY, _NO_DATABASE = 1243, 1615, 1461, 1046
+#: Errors of an EXECUTE that has not run: the statement is to be prepared anew.
+FORGOTTEN: Final = frozenset({1243, 1615})
+_TOO_MANY, _NO_DATABASE = 1461, 1046
 _CURSOR_EXISTS, _LAST_ROW_SENT = int(Status.CURSOR_EXISTS), int(Status.LAST_ROW_SENT)
 _NOT_SUPPORTED = 1295
 _NOTHING_KNOWN = frame(bytes(12))
 _PIECE = 1 << 20
 _EOF_SIZE = 9
+
+
+def relayed(plan: Plan) -> TypeGuard[OneHost]:
+    """Whether one host runs the statement as it is."""
+    return plan.executed_as is Execution.RELAYED
 
 
 class Sent(NamedTuple):
@@ -108,7 +116,7 @@ class StatementRequest(Request):
     def prepare(self, host: str, sql: bytes, database: str | None) -> None:
         """COM_STMT_PREPARE: the server's definitions are the client's."""
         self.key = (sql, database, self.statement.settings, b"")
-        self.relay.run(host, sql, database, nature=self.statement.plan.facts, request=self)
+        self.relay.run(host, sql, database, facts=self.statement.plan.facts, request=self)
 
     def learn(self, host: str, sql: bytes, database: str | None) -> None:
         """COM_STMT_PREPARE of a statement that is executed otherwise: `sql` stands for it."""
@@ -133,7 +141,7 @@ class StatementRequest(Request):
             text.database,
             effects=text.effects,
             literals=text.literals,
-            nature=statement.plan.facts,
+            facts=statement.plan.facts,
             request=self,
         )
 
@@ -241,7 +249,7 @@ class StatementRequest(Request):
             return
         scanned = conn.scanner
         code = 0 if scanned.err is None else scanned.err.code
-        forgotten = code in (_UNKNOWN_STATEMENT, _NEEDS_REPREPARE) or (code == _NO_VECTOR and self.first)
+        forgotten = code in FORGOTTEN or (code == _NO_VECTOR and self.first)
         if forgotten and not self.again and self.step == "execute" and not scanned.rows_begun:
             self.again = 1  # it has not run: prepare it anew
             return
@@ -333,7 +341,7 @@ class StatementRequest(Request):
         if conn.scanner.warnings:
             self.relay.begin_to_drain(conn)
             return
-        keeps = self.own or self.relay.nature.prepare_keeps_warnings
+        keeps = self.own or self.relay.facts.prepare_keeps_warnings
         if not (session.env.flavour.keeps_warnings and keeps):
             session.apply(Outcome(diagnostics=[]))
         give_back(client, conn)

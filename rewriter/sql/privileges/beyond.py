@@ -13,7 +13,7 @@ from config.flavour import Flavour
 from rewriter.sql.privileges.variables import PRIVILEGED
 from rewriter.sql.statements.forms import Inner, Kind, Objects, Runs, StatementForm
 from rewriter.sql.statements.table import Recognized, form_of, name_of, recognize
-from rewriter.text.tokens import SYSTEM, Source
+from rewriter.text.tokens import SYSTEM, WORD, Source
 
 EVERY_DATABASE: Final = "*"
 """Stands among the databases of a statement that shows what is in any of them, or acts on a whole server."""
@@ -57,13 +57,18 @@ def hidden_text(source: Source, first: int) -> str:
 
 def named_as_database(source: Source) -> str:
     """The database that a statement names where only a database's name may stand: USE, and definitions of
-    databases. "" for none.
+    databases. "" for none: ALTER DATABASE may be of the current one.
     """
     recognized = recognize(source)
     form = recognized.form
     if form.objects is not Objects.DATABASE or not (form.defines or form.kind is Kind.USE):
         return ""
-    return source.at(name_of(source, recognized)).name
+    name = source.at(name_of(source, recognized))
+    return "" if form.verb == "ALTER" and name.kind == WORD and name.text in _DEFAULTS else name.name
+
+
+_DEFAULTS: Final = frozenset({"CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ"})
+"""Words that may stand behind ALTER DATABASE in the place of a name."""
 
 
 def sets_for_all(source: Source, *, flavour: Flavour) -> bool:

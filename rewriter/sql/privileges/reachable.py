@@ -169,6 +169,17 @@ def functions(source: Source) -> tuple[str, ...]:
     )
 
 
+def qualifiers(source: Source) -> tuple[str, ...]:
+    """All names in front of a point: the databases of a statement that nests too deep to be read."""
+    return tuple(
+        dict.fromkeys(
+            token.name
+            for at, token in enumerate(source.tokens)
+            if source.is_name(at) and source.is_op(at + 1, ".") and not source.is_op(at - 1, ".")
+        )
+    )
+
+
 def reads_files(source: Source) -> bool:
     """Whether LOAD_FILE() is called: it reads a file of the server's."""
     return any(

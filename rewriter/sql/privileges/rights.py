@@ -161,12 +161,20 @@ def rights_of(statement: Statement) -> Rights:
             found |= Rights(Access.ADMIN, unseen=hidden_text(source, 0))
         for inner in read_as:
             if inner.tokens and form_of(inner).objects is Objects.PREPARED:
-                found |= Rights(Access.ADMIN, unseen=hidden_text(source, 0))
+                databases = _of_source(inner, names).databases
+                found |= Rights(Access.ADMIN, databases, unseen=hidden_text(source, 0))
             else:
                 found |= _of_source(inner, names) | _run_by_server(inner, names)
     if source.is_word(0, "SHOW"):
         found = found._replace(databases=(*found.databases, *_all_shown(source)))
     return found
+
+
+def databases_named(source: Source, names: Names) -> frozenset[str]:
+    """The databases that a statement names or may name, as its rights are judged: aliases are none of them,
+    whatever databases there are.
+    """
+    return frozenset(_of_source(source, names).databases) - {EVERY_DATABASE}
 
 
 def _of_source(source: Source, names: Names) -> Rights:
@@ -254,10 +262,7 @@ def _run_by_server(source: Source, names: Names) -> Rights:
     """What a text needs beside its tables where a server runs it as the account of the connection, SHOW, USE,
     SET and KILL, too, which the proxy would carry out by itself: prepared, or behind SET STATEMENT.
     """
-    database = named_as_database(source)
-    if database.lower() == INFORMATION_SCHEMA:
-        database = ""
-    found = Rights(Access.NONE, (database,) if database else ())
+    found = Rights(Access.NONE)
     if form_of(source).kind is Kind.TRANSACTION:  # the proxy would not know of the transaction
         return found | Rights(Access.ADMIN)
     if source.is_word(0, "KILL") or sets_for_all(source, flavour=names.env.flavour):
@@ -388,7 +393,9 @@ def _calls(source: Source, names: Names) -> Rights:
 
 def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The databases that a statement names or may name, and the system's own of them."""
-    found = dict.fromkeys(reached(source))
+    database = named_as_database(source)
+    found = dict.fromkeys((database,) if database and database.lower() != INFORMATION_SCHEMA else ())
+    found |= dict.fromkeys(reached(source))
     labels: set[str] | None = None
     named = sequences(source)
     rows = form_of(source, first).kind in (Kind.QUERY, Kind.CHANGE, Kind.EXPLAIN)
@@ -403,14 +410,9 @@ def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], t
             if not is_view_for_all(source.at(at + 2).name):
                 found[name] = None
             continue
-        if (
-            lower in SYSTEM_DATABASES
-            or name in names.schema.databases
-            or names.physical(name) is not None
-            or at in named
-        ):
+        if lower in SYSTEM_DATABASES or at in named:
             found[name] = None
-        elif rows:
+        elif not (lower in ("new", "old") and source.is_word(0, "CREATE")):  # a row, in a trigger's body
             labels = _labels(source) if labels is None else labels
             if lower not in labels:
                 found[name] = None

@@ -23,6 +23,10 @@ ASSIGNED: Final = "assigned"
 """Effects.insert_id of a statement that has LAST_INSERT_ID(value) in it: only the server knows whether it has
 evaluated that."""
 
+ROWS: Final = "rows"
+"""Effects.insert_id of an INSERT of several rows: as "compare", but if it fails behind the first row, only
+the server knows whether it has made a number for that."""
+
 Pin = tuple[str, str | int]
 """What keeps a session on its connection: a kind ("lock", "table", "prepare", "handler", "tables", "flush",
 "xa") and a name, or the index of the literal that holds it. The name "" is unknown: it stays until the
@@ -45,9 +49,9 @@ class ConnectionState(Flag):
 class Effects(NamedTuple):
     """`pins` and `unpins`: what begins and ends to keep the session on the connection; an unpin without a
     name ends all of its kind. `variables`: user variables that it may assign. `routine`: it may assign any.
-    `found_rows`: how FOUND_ROWS() is known (see found_rows.py). `insert_id`: "compare": the reply's insert id
-    is the server's own, unless it is the value of one of the literals; "ask": only the server knows, as with
-    ASSIGNED; "given": the client gave it, so LAST_INSERT_ID() stays.
+    `found_rows`: how FOUND_ROWS() is known (see found_rows.py). `insert_id`: "compare", as with ROWS: the
+    reply's insert id is the server's own, unless it is the value of one of the literals; "ask", as with
+    ASSIGNED: only the server knows; "given": the client gave it, so LAST_INSERT_ID() stays.
     `database`: the one that is dropped, or "*" when one's defaults change: connections choose theirs anew.
     `transaction` is set by the executor: the statement is the one that SET TRANSACTION was meant for.
     `defines`: it changes which triggers, functions, procedures or views there are. `locks`: it takes, ends or
@@ -97,7 +101,23 @@ class Effects(NamedTuple):
         """The same for an INSERT. `composed`: a server knows LAST_INSERT_ID() as a local ID only, which the
         OK packet tells, too.
         """
-        return self._replace(insert_id="") if composed and self.insert_id == ASSIGNED else self
+        if composed and self.insert_id in (ASSIGNED, ROWS):
+            return self._replace(insert_id="" if self.insert_id == ASSIGNED else "compare")
+        return self
+
+    def of_rows(self) -> Effects:
+        """The effects of an INSERT with several rows in the place of one."""
+        return self._replace(insert_id=ROWS) if self.insert_id == "compare" else self
+
+    @property
+    def compares_insert_id(self) -> bool:
+        """Whether the literals tell if the insert id of the reply is the server's own."""
+        return self.insert_id in ("compare", ROWS)
+
+    @property
+    def may_ask_insert_id(self) -> bool:
+        """Whether the server may have to be asked for LAST_INSERT_ID(), if only behind an error."""
+        return self.asks_insert_id or self.insert_id == ROWS
 
     @property
     def asks_insert_id(self) -> bool:
@@ -179,7 +199,7 @@ def _definition(source: Source, form: StatementForm, counted: Found) -> Effects:
         return Effects(database=source.at(at).name if form.verb == "DROP" else "*")
     if form.objects.has_code or _renames(source, form):
         return Effects(defines=True)
-    pins = tuple((state.value, _last_name(source, at)) for state in form.leaves)
+    pins = tuple((state.value, _qualified(source, at)) for state in form.leaves)
     unpins = _tables(source, at) if form.ends else ()
     return Effects(pins, unpins, found_rows=counted)
 
@@ -207,11 +227,20 @@ def _last_name(source: Source, at: int) -> str:
     return source.at(at).name
 
 
+def _qualified(source: Source, at: int) -> str:
+    """`database.name` or `name` at a place, with a NUL byte in place of the dot, which names may have."""
+    parts = [source.at(at).name]
+    while source.is_name(at) and source.is_op(at + 1, "."):
+        at += 2
+        parts.append(source.at(at).name)
+    return "\0".join(parts)
+
+
 def _tables(source: Source, at: int) -> tuple[Pin, ...]:
     """The tables that DROP names, each as often as it may have been made."""
     found: list[Pin] = []
     while source.is_name(at):
-        found.append(("table", _last_name(source, at)))
+        found.append(("table", _qualified(source, at)))
         while at < len(source.tokens) and not source.is_op(at, ","):
             at += 1
         at += 1
@@ -221,7 +250,7 @@ def _tables(source: Source, at: int) -> tuple[Pin, ...]:
 def _pins(source: Source, form: StatementForm) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
     """The connection state that the statement leaves and ends. State has a name if the statement names it."""
     if not (form.leaves or form.ends):
-        return _locks(source)
+        return _locks(source, form)
     name = ""
     if form.objects is Objects.PREPARED:
         name = source.at(recognize(source).end).name.lower()
@@ -229,25 +258,41 @@ def _pins(source: Source, form: StatementForm) -> tuple[tuple[Pin, ...], tuple[P
     return tuple(pins), tuple(unpins)
 
 
-def _locks(source: Source) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
-    """GET_LOCK and its counterparts. A lock whose name is not written out stays to the session's end."""
+def _locks(source: Source, form: StatementForm) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
+    """GET_LOCK and its counterparts. A lock whose name is not written out stays to the session's end, as one
+    that may be taken several times. A call that a server may leave out releases nothing here.
+    """
     pins: list[Pin] = []
     unpins: list[Pin] = []
-    tables = any(token.kind == WORD and token.text == "FROM" for token in source.tokens)
+    changes = form.kind is Kind.CHANGE
+    reads = any(source.is_word(at, "FROM") for at in range(len(source.tokens)))
+    by_row = reads or (changes and form.found_rows is not FoundRows.INSERT)
+    certain = not (reads or changes) and not any(
+        source.is_word(at, "WHERE", "HAVING", "LIMIT") for at in range(len(source.tokens))
+    )
     for at, token in enumerate(source.tokens):
         if token.kind != WORD or not source.is_op(at + 1, "("):
             continue
+        argument = source.at(at + 2)
+        written = argument.kind == STRING and argument.literal >= 0
         if token.text == "GET_LOCK":
-            argument = source.at(at + 2)
-            written = argument.kind == STRING and source.is_op(at + 3, ",") and not tables
-            pins.append(("lock", argument.literal if written and argument.literal >= 0 else ""))
-        elif token.text == "RELEASE_LOCK":
-            argument = source.at(at + 2)
-            if argument.kind == STRING and source.is_op(at + 3, ")") and argument.literal >= 0 and not tables:
-                unpins.append(("lock", argument.literal))
-        elif token.text == "RELEASE_ALL_LOCKS":
+            named = written and source.is_op(at + 3, ",") and not by_row
+            pins.append(("lock", argument.literal if named else ""))
+        elif token.text == "RELEASE_LOCK" and written and certain and _is_whole(source, form, at):
+            unpins.append(("lock", argument.literal))
+        elif token.text == "RELEASE_ALL_LOCKS" and certain and _is_whole(source, form, at):
             unpins.append(("lock", ""))
     return tuple(pins), tuple(unpins)
+
+
+def _is_whole(source: Source, form: StatementForm, at: int) -> bool:
+    """Whether the call at a place is a whole expression of a select list, of DO or of SET."""
+    begins = at == 1 or source.is_op(at - 1, ",") or source.is_word(at - 1, "SELECT")
+    if form.kind is Kind.SET:
+        begins = source.is_op(at - 1, "=", ":=")
+    end = source.closing[at + 1] + 1
+    ends = end >= len(source.tokens) or source.is_op(end, ",", ";") or source.is_word(end, "AS", "UNION")
+    return begins and ends and not any(opened < at < closed for opened, closed in source.closing.items())
 
 
 def _assigned(source: Source, form: StatementForm) -> tuple[str, ...]:
@@ -288,8 +333,10 @@ def _insert_id(source: Source, form: StatementForm) -> str:
     at = next((at for at in range(len(source.tokens)) if source.is_word(at, "VALUES", "VALUE")), -1)
     if at < 0:
         return "ask"
+    rows = 0
     for token in source.tokens[at + 1 :]:
         plain = token.literal >= 0 or token.text in _PLAIN_VALUES or token.text in ("(", ")", ",")
         if not plain:
             return "ask"
-    return "compare"
+        rows += token.text == "("
+    return "compare" if rows == 1 else ROWS

@@ -17,9 +17,6 @@ ASK: Final = "ask"
 """Only the server knows."""
 KEEP: Final = "keep"
 """The rows that are sent do not count."""
-MATCHED: Final = "matched"
-"""What UPDATE has found, which its reply tells."""
-
 ONE: Final = "one"
 """Always 1."""
 PRIMED: Final = "primed"
@@ -46,7 +43,7 @@ def found_rows_of(source: Source, form: StatementForm, *, flavour: Flavour) -> F
         case FoundRows.INSERT:
             return "" if "SELECT" not in words else PRIMED if of_selects else ASK
         case FoundRows.UPDATE:
-            return ASK if _several(source, "SET") else "" if of_selects else MATCHED
+            return ASK if _several(source, "SET") else ""  # see `Session.matched`
         case FoundRows.DELETE:
             joins = words.intersection({"USING", "JOIN"}) or _several(source, "WHERE")
             return ASK if joins else ""

@@ -49,7 +49,7 @@ _PATTERNS = {
 }
 
 _COMMENT = re.compile(
-    rb"/\*M! x \*/|/\*(?!M?!).*?\*/|--\s[^\n]*\n|--\n|#[^\n]*\n|/\*M?!(?:50000|50503)?|\*/", re.DOTALL
+    rb"/\*M! x \*/|/\*(?!M?!).*?\*/|--[ ][^\n]*\n|--\n|#[^\n]*\n|/\*M?!(?:50000|50503)?|\*/", re.DOTALL
 )
 
 PROBE = ("@a", "@b", "@c", "@d", "DATABASE()", "LAST_INSERT_ID()", "@@autocommit", "@@sql_mode",
