@@ -110,7 +110,7 @@ def parameter(session: Session, name: str) -> bytes:
     value = session.prepared.values[int(name.lstrip("?L"))]
     if name[1] != "L" or value == b"?":
         return value
-    if value == b"NULL":
+    if value == b"NULL" or value.startswith(TYPED_NULL):
         return b"0"  # as for a server
     try:
         return b"%d" % parameter_integer(value)

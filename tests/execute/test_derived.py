@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proxy.execute.prepared.derived import as_derived, derived_types
+from proxy.execute.prepared.derived import UNSIGNED, as_derived, derived_types
 from proxy.wire.constants import ColumnType as T
 from proxy.wire.resultset import Column
 
@@ -27,7 +27,10 @@ from proxy.wire.resultset import Column
         (b"7", T.LONGLONG, T.LONGLONG, b"7"),
         (b"7.", T.NEWDECIMAL, T.LONGLONG, b"7."),
         (b"7.5", T.NEWDECIMAL, T.LONGLONG, b"CAST(7.5 AS DECIMAL(65,30))"),
-        (b"NULL", T.LONGLONG, T.LONGLONG, b"NULL"),
+        (b"NULL", T.LONGLONG, T.LONGLONG, b"CAST(NULL AS SIGNED)"),
+        (b"NULL", T.NULL, UNSIGNED, b"CAST(NULL AS UNSIGNED)"),
+        (b"'25'", T.VAR_STRING, UNSIGNED, b"25"),
+        (b"'x'", T.VAR_STRING, UNSIGNED, b"'x'"),
         (b"'x'", T.VAR_STRING, T.VAR_STRING, b"'x'"),
         (b"'2012-02-23 10:11:12'", T.VAR_STRING, T.DATETIME, b"CAST('2012-02-23 10:11:12' AS DATETIME(6))"),
         (b"'2012-02-23'", T.VAR_STRING, T.DATETIME, b"'2012-02-23'"),

@@ -254,6 +254,12 @@ DERIVED: list[tuple[str, list[Param]]] = [
     ("name = ?", [b.text("x"), b.integer(0)]),
     ("price > ?", [b.integer(0), b.text("0.5", b.NEWDECIMAL)]),
 ]
+OF_INTEGERS: tuple[str, ...] = (
+    *("? + whole", "uwhole - ?", "COALESCE(?, id)", "COALESCE(?, MIN(id))", "? + MAX(whole)"),
+    *("GREATEST(?, MIN(ubig))", "IFNULL(?, COUNT(*))", "SUM(whole + ?)", "ROUND(MAX(whole), ?)"),
+    *("MIN(whole | ?)", "CASE WHEN whole = 3 THEN ? ELSE whole END", "tiny = ?"),
+)
+"""Expressions whose parameters are whole numbers by their places."""
 
 
 def test_types_of_parameters(sides: Sides, flavour: str) -> None:
@@ -273,6 +279,26 @@ def test_types_of_parameters(sides: Sides, flavour: str) -> None:
             assert passed.rows == direct.rows, (sql, value)
             assert sharded.rows == direct.rows, (sql, value)
             assert list(map(shown, sharded.definitions)) == list(map(shown, direct.definitions)), (sql, value)
+
+
+def test_null_has_the_type_that_mysql_gives_the_parameter(sides: Sides, flavour: str) -> None:
+    if flavour == "mariadb":
+        pytest.skip("MariaDB takes parameters as the literals that they are")
+    numbers = ids(6)
+    for side in sides:
+        for number in numbers:
+            insert = "INSERT INTO everything (id, whole, uwhole, ubig) VALUES (?, 3, 4, 5)"
+            assert side.run(insert, b.integer(number)).kind == "ok"
+    listed = ", ".join(map(str, numbers))
+    for expression in OF_INTEGERS:
+        for null in (b.NOTHING, Param(b.LONGLONG, None), Param(b.VAR_STRING, None)):
+            sql = f"SELECT {expression} AS x FROM everything WHERE id IN ({listed}, {numbers[0]})"
+            direct, _, sharded = (side.run(sql, null) for side in sides)
+            assert sorted(sharded.rows) == sorted(direct.rows), (sql, null)
+            assert list(map(shown, sharded.definitions)) == list(map(shown, direct.definitions)), (sql, null)
+    for sql in ("SELECT id FROM everything WHERE id = ?", "SELECT id FROM everything ORDER BY id LIMIT ?"):
+        for side in sides:
+            assert side.run(sql, b.NOTHING).rows == [], sql
 
 
 def test_a_float_comes_to_a_table(sides: Sides) -> None:

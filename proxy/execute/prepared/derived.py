@@ -13,9 +13,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from proxy.wire.constants import ColumnType
+from proxy.backends.settings import TYPED_NULL
+from proxy.wire.constants import ColumnFlag, ColumnType
 from proxy.wire.resultset import decode_column
 
+UNSIGNED: Final = ColumnType.LONGLONG | 1 << 8
+"""The type of a parameter that is a BIGINT UNSIGNED."""
+_INTEGERS: Final = {int(ColumnType.LONGLONG): b"SIGNED", int(UNSIGNED): b"UNSIGNED"}
 _WHOLE: Final = frozenset(
     {ColumnType.TINY, ColumnType.SHORT, ColumnType.INT24, ColumnType.LONG, ColumnType.LONGLONG}
     | {ColumnType.YEAR}
@@ -40,8 +44,12 @@ _CLOCK: Final = re.compile(rb"(?:TIME)?'-?[0-9]{2,3}:[0-5][0-9]:[0-5][0-9](?:\.[
 
 def derived_types(parameters: Sequence[bytes]) -> tuple[int, ...]:
     """The types of parameters by their definitions; () when literals are of these by themselves."""
-    types = tuple(decode_column(one).type for one in parameters)
-    return types if any(one in _CASTS or one == ColumnType.LONGLONG for one in types) else ()
+    columns = [decode_column(one) for one in parameters]
+    types = tuple(
+        UNSIGNED if one.type == ColumnType.LONGLONG and one.flags & ColumnFlag.UNSIGNED else one.type
+        for one in columns
+    )
+    return types if any(one in _CASTS or one in _INTEGERS for one in types) else ()
 
 
 def keeps_integers(derived: Sequence[int]) -> bool:
@@ -61,14 +69,16 @@ def as_derived(literals: Sequence[bytes], derived: Sequence[int], types: bytes) 
 
 def _as(literal: bytes, derived: int, bound: int) -> bytes:
     cast = _CASTS.get(derived)
-    if derived == ColumnType.LONGLONG:
+    if derived in _INTEGERS:
+        if literal == b"NULL":
+            return TYPED_NULL + _INTEGERS[derived] + b")"
         if bound not in _WHOLE and _FRACTION.match(literal):
             return b"CAST(" + literal + b" AS DECIMAL(65,30))"
         return literal[1:-1] if _DIGITS.match(literal) else literal
     if cast is None:
         return literal
     if literal == b"NULL":
-        return b"CAST(NULL AS " + cast + b")"
+        return TYPED_NULL + cast + b")"
     if derived in _TIMES:
         fits = _MOMENT.match(literal)
         if fits is not None and fits[1]:
