@@ -249,3 +249,18 @@ def test_a_name_without_a_database_beside_one_with(sql: str, database: str | Non
 )
 def test_what_is_of_one_database(sql: str, database: str | None) -> None:
     assert plan(sql, database).kind == "passthrough"
+
+
+@pytest.mark.parametrize("name", ["unknown", "demo", "legacy", "db00003"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT X.a FROM own.t AS X",
+        "CREATE VIEW own.v AS SELECT X.a FROM own.t AS X",
+        "DELETE X FROM own.t AS X JOIN own.u ON X.a = u.a",
+    ],
+)
+def test_an_alias_needs_no_right_on_the_database_of_its_name(sql: str, name: str) -> None:
+    """And whether there is a database of that name cannot be told from the answer."""
+    plan, _ = rewriter().plan(sql.replace("X", name).encode(), Env(database="own"))
+    assert (plan.kind, set(plan.databases)) == ("passthrough", {"own"})
