@@ -40,11 +40,6 @@ _IN_TRANS = int(Status.IN_TRANS)
 SHOW_WARNINGS: Final = frame(b"\x03SHOW WARNINGS")
 
 
-def needs_draining(session: Session) -> bool:
-    """Whether an error may have changed, or left open, a transaction."""
-    return session.transaction.explicit or bool(session.transaction.held) or not session.autocommit
-
-
 def opens(session: Session, conn: BackendConnection) -> bool:
     """Whether a transaction may be open on `conn` after a statement of the session, which opens none by
     itself.

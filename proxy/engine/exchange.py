@@ -16,6 +16,7 @@ import structlog
 
 from proxy.engine.problems import NOTED
 from proxy.errors import ProxyError
+from proxy.session.outcome import Diagnostic, Outcome
 from proxy.stats import Visit
 from proxy.wire.attributes import NOTHING
 from proxy.wire.constants import Command
@@ -257,9 +258,12 @@ class Exchange(ABC):
             err_packet(self.seq + 1 if seq is None else seq, error.code, error.sqlstate, text)
         )
 
-    def fail(self, error: ProxyError | Err, seq: int | None = None) -> None:
-        """An ERR packet, and the command is done. The session remembers it for SHOW WARNINGS. Unless another
-        topology may mend it: then the command waits for that.
+    def fail(
+        self, error: ProxyError | Err, seq: int | None = None, conditions: Sequence[Diagnostic] = ()
+    ) -> None:
+        """An ERR packet, and the command is done. The session remembers it for SHOW WARNINGS, or with others
+        the `conditions` that the server shows. Unless another topology may mend it: then the command waits
+        for that.
         """
         if seq is None and self.services.waiting_room.hold(self, error):
             self.queued = 0.0  # its time begins anew when it is let out
@@ -277,6 +281,8 @@ class Exchange(ABC):
         message = error.text(self.session.results_codec) if isinstance(error, Err) else str(error)
         self.services.backends.loads.failed(error.code)
         self.session.note_error(error.code, message, error.sqlstate)
+        if len(conditions) > 1 and isinstance(error, Err):
+            self.session.apply(Outcome(diagnostics=list(conditions)))
         if isinstance(error, ProxyError) and "outcome" in error.details:
             outcome, user = error.details["outcome"], self.session.user.name
             log.warning(

@@ -21,7 +21,7 @@ from proxy.engine import lease
 from proxy.engine.admission import admit_pinned
 from proxy.engine.column_metadata import place_of
 from proxy.engine.composed import composed, composed_rows, logical_reply
-from proxy.engine.diagnostics import drain_diagnostics, needs_draining, opens
+from proxy.engine.diagnostics import drain_diagnostics, opens
 from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import ends_one_part, left_behind
 from proxy.engine.passthrough import Ask, Request, Send
@@ -490,11 +490,7 @@ class Relay:
             session.note_error(error.code, error.text(session.results_codec), error.sqlstate)
             if scanned.err.code in NOTED:
                 note_error(client, conn.host, scanned.err)
-            if not self.plain or needs_draining(session):
-                self.begin_to_drain(conn)
-            else:
-                lease.give_back(client, conn)
-                client.finish("error")
+            self.begin_to_drain(conn)
             return
         ok = scanned.ok
         if ok is not None:

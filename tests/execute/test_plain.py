@@ -192,7 +192,7 @@ def test_plain_statements_take_it() -> None:
         ),
         pytest.param([reply(warnings=1), send(0, 0), deliver(), reply(), deliver()], 1, 1, id="warnings"),
         pytest.param(
-            [reply(error=True), send(0, 0), deliver(), reply(), deliver(), send(0, 0), deliver()],
+            [reply(error=True), send(0, 0), deliver(), reply(), deliver(), deliver(), send(0, 0), deliver()],
             2,
             1,
             id="error",

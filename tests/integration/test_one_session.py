@@ -42,6 +42,14 @@ SCRIPTS = {
         "DO RELEASE_LOCK('one_session')",
         HELD,
     ),
+    "all conditions of RESIGNAL": (
+        "CREATE PROCEDURE again() BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION"
+        " RESIGNAL SQLSTATE '45001' SET MESSAGE_TEXT = 'second';"
+        " SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'first'; END",
+        "CALL again()",
+        "SHOW WARNINGS",
+        "DROP PROCEDURE again",
+    ),
     "a lock that each row takes": (
         "UPDATE customers SET name = CONCAT(name, LEFT(GET_LOCK('one_session', 0), 0)) WHERE id IN (1, 2)",
         "SELECT RELEASE_LOCK('one_session')",
@@ -51,6 +59,11 @@ SCRIPTS = {
     ),
 }
 MARIADB = {
+    "what a failed statement noted before": (
+        "ALTER TABLE customers DROP COLUMN IF EXISTS nothing, DROP COLUMN nobody",
+        "SHOW WARNINGS",
+        "SHOW COUNT(*) ERRORS",
+    ),
     "LAST_INSERT_ID(value) in RETURNING": (
         f"REPLACE INTO demo.pins (id, data) VALUES ({PIN}, '{{}}') RETURNING LAST_INSERT_ID(7) AS e",
         "SELECT LAST_INSERT_ID()",
@@ -58,6 +71,17 @@ MARIADB = {
     ),
 }
 MYSQL = {
+    "what a failed statement was warned of before": tuple(
+        sql
+        for question in (
+            "SELECT /*+ NO_SUCH() */ nothing FROM demo.photos WHERE id = 147110650789758009",
+            f"SELECT /*+ NO_SUCH() */ nothing FROM demo.photos WHERE id IN ({PHOTOS})",
+            "SELECT /*+ NO_SUCH() */ COUNT(nothing) FROM demo.photos",
+            f"UPDATE /*+ NO_SUCH() */ demo.photos SET nothing = 1 WHERE id IN ({PHOTOS})",
+            "SELECT /*+ NO_SUCH() */ nothing FROM customers",
+        )
+        for sql in (question, "SHOW COUNT(*) WARNINGS", "SHOW COUNT(*) ERRORS")
+    ),
     "a hint that a statement may have once": tuple(
         f"SELECT /*+ {hints} */ {what} FROM demo.photos WHERE id IN ({PHOTOS}){order}"
         for hints in (

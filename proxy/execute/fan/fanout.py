@@ -180,7 +180,7 @@ class FanOut:
             reply = await Collector().run(conn, packets + query_packet(reference.sql), count)
             if reply.err is not None:
                 self.error = self.error or reply.err
-                await drain_diagnostics(self.client, conn)
+                self.told.diagnostics = await drain_diagnostics(self.client, conn)
         except ProxyError as error:
             self.error = self.error or error
         self._learning = None
@@ -351,8 +351,10 @@ class FanOut:
         failed = conn.scanner.err is not None
         found = await drain_diagnostics(self.client, conn)
         branch.draining = None
-        if not failed:
+        if not failed and self.error is None:
             self.told.add(found, len(self.bound.statements[branch.run].shards))
+        elif failed and isinstance(self.error, Err) and self.error.host == conn.host:
+            self.told.diagnostics = found
         if branch.conn is conn:
             self._go_on(branch, conn)
 
@@ -382,6 +384,7 @@ class FanOut:
         if self.error is not None:
             return
         self.error = error
+        self.told.diagnostics = []  # those of the host that has failed are the statement's
         transaction = self.client.session.transaction
         for branch in self.branches:
             conn = branch.conn
@@ -413,10 +416,11 @@ class FanOut:
         self.branches = []  # each refers to this one: it need not wait for the garbage collector
         client, session = self.client, self.client.session
         if self.merger is None:
-            client.fail(self.error or ProxyError("merge_failed", reason="no host gave a result set"))
+            nothing = ProxyError("merge_failed", reason="no host gave a result set")
+            client.fail(self.error or nothing, conditions=self.told.diagnostics)
             return
         if self.error is not None:
-            client.fail(self.error, self.merger.seq)
+            client.fail(self.error, self.merger.seq, self.told.diagnostics)
             return
         diagnostics, count, warnings = self.told.diagnostics, self.told.count, self.bound.warnings
         if warnings:
