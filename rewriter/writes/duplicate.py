@@ -76,13 +76,14 @@ class Duplicates:
         table, stored = self.table, "local_id" if virtual else assigned.name.lower()
         own = is_itself(self.splicer.scope, self.source, self.found.block, self.found.table, assigned)
         if not own:
-            keys = (*table.unique_keys, *(key for key in table.per_shard if key))
-            known = bool(table.unique_keys) or () not in table.per_shard
-            always = known and all(stored in key for key in keys)
+            keys = table.unique_keys + table.per_shard  # () stands for keys that nobody has named
+            always = all(stored in key for key in keys)
             hints, of_row = self.splicer.hints, self._of_row(assigned)
             value = self.splicer.conditions.constant(assigned.value)
-            by_hand = hints.shard is not None or hints.same_shard_as is not None
-            if not (of_row or value is not None) or (not always and (by_hand or (virtual and not of_row))):
+            # where the new row is not by this value, the old row might become another shard's
+            elsewhere = hints.shard is not None or hints.same_shard_as is not None
+            elsewhere = elsewhere or assigned.name.lower() != table.routing.lower()
+            if not (of_row or value is not None) or (not always and (elsewhere or (virtual and not of_row))):
                 raise Refuse("routing_column_update", column=assigned.name, table=table.name)
             if value is not None:
                 self.same[assigned.name.lower()] = value
