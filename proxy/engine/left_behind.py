@@ -203,13 +203,16 @@ async def ask_next_transaction(session: Session, conn: BackendConnection) -> Non
         session.use_up()
 
 
-async def _adopt_next_transaction(session: Session, conn: BackendConnection, told: str | None) -> None:
+async def _adopt_next_transaction(
+    session: Session, conn: BackendConnection, effects: Effects, told: str | None
+) -> None:
     """Make the session's what code has set for the next transaction; with autocommit the connection has it no
     more. `told`: what session tracking says of it, None if nothing has changed.
     """
     said = Characteristics.told(told or "")
     if told is None and session.transaction.next is not None:
-        await ask_next_transaction(session, conn)
+        if effects.transaction:
+            await ask_next_transaction(session, conn)
     elif conn.in_transaction or session.transaction.locks_tables:
         pass  # what is told is the open one's; and START TRANSACTION would end LOCK TABLES
     elif not session.autocommit:  # the connection keeps it for what follows there
@@ -225,7 +228,8 @@ async def _adopt_next_transaction(session: Session, conn: BackendConnection, tol
             session.set_next(said)
     elif told is not None and session.transaction.next is not None:
         session.use_up()
-    await Collector().query(conn, TELL_TRANSACTION_NO_MORE)  # behind these, so that tracking knows of no more
+    if effects.routine or effects.calls:  # behind all else, so that tracking knows of nothing any more
+        await Collector().query(conn, TELL_TRANSACTION_NO_MORE)
 
 
 async def ask_left_behind(
@@ -260,13 +264,13 @@ async def ask_left_behind(
         await _take_over(session, conn, effects.variables)
 
 
-async def _adopt(client: Exchange, conn: BackendConnection, *, changed: bool) -> None:
+async def _adopt(client: Exchange, conn: BackendConnection, effects: Effects, *, changed: bool) -> None:
     """What code has set is the session's. `changed`: the server has said that it has set something, or may
     say so when it is asked.
     """
     session = client.session
     told = (await follow(client, conn) if changed else conn.changes).transaction
-    await _adopt_next_transaction(session, conn, told)
+    await _adopt_next_transaction(session, conn, effects, told)
     now = conn.settings.get("autocommit")
     if now in (b"0", b"1") and (now == b"1") is not session.autocommit:
         session.settings = session.settings.with_values({"autocommit": now})
@@ -285,7 +289,7 @@ async def ask_after_code(
         was, conn.unclean = conn.unclean, False
         await Collector(own=False).run(conn, _PING)
         changed, conn.unclean = conn.unclean, conn.unclean or was
-    await _adopt(client, conn, changed=changed or failed)
+    await _adopt(client, conn, effects, changed=changed or failed)
     if not changed and not failed:
         return
     # the statement's own words say what it changes, or the catalogs what it runs: that is read back already
@@ -301,7 +305,7 @@ async def ask_after_routine(
     client: Exchange, conn: BackendConnection, effects: Effects, *, failed: bool
 ) -> None:
     """After a statement that may have run anything. `failed`: as for `ask_after_code`."""
-    await _adopt(client, conn, changed=effects.changed or failed)
+    await _adopt(client, conn, effects, changed=effects.changed or failed)
     await _read_all(client, conn, effects, changed=effects.changed)
 
 
