@@ -272,7 +272,8 @@ class Session:
         if found is not None:
             self.found_rows = found
         if diagnostics is not None:
-            self.diagnostics = self._kept(diagnostics)
+            # what was kept is as it was, whatever `max_error_count` is now
+            self.diagnostics = diagnostics if diagnostics is self.diagnostics else self._kept(diagnostics)
 
     def matched(self, info: bytes) -> int | None:
         """The rows that an UPDATE has found, by the text of its OK packet, where FOUND_ROWS() tells them."""

@@ -103,14 +103,6 @@ def test_found_rows(raw: MakeRaw) -> None:
         assert client.ask("SELECT FOUND_ROWS()").value == found, sql
 
 
-def test_a_scatter_may_wait_for_its_client(raw: MakeRaw) -> None:
-    """A host that has to wait for the rows of others does not give up after a minute."""
-    client = raw()
-    before = client.ask("SELECT @@net_write_timeout").value
-    assert client.ask("SELECT @@net_write_timeout, id FROM pins ORDER BY id").value == b"28800"
-    assert client.ask("SELECT @@net_write_timeout").value == before
-
-
 def test_groups_on_one_shard_are_merged_as_rows(raw: MakeRaw) -> None:
     client = raw()
     sql = "SELECT user_id, COUNT(*) AS n FROM user_likes_pins GROUP BY user_id"
