@@ -337,7 +337,7 @@ class Relay:
         if self.plain:
             self.plain, self.id_offset, self.keeps_insert_id, self.effects = False, None, False, None
             self.request, self.facts = None, UNREAD
-        self.effects = (self.effects or Effects())._replace(transaction=True)
+        self.effects = self._known_effects()._replace(transaction=True)
 
     async def _change_database(self, conn: BackendConnection, database: str) -> None:
         """COM_INIT_DB before the statement, in a round trip of its own: were it refused, the statement must
@@ -361,11 +361,15 @@ class Relay:
     # -- Receiver
     # ---------------------------------------------------------------------------------------------------
 
+    def _known_effects(self) -> Effects:
+        """The statement's effects, or those of a statement that has none of its own."""
+        return self.effects or Effects(insert_id="given" if self.keeps_insert_id else "")
+
     def accepts(self, conn: BackendConnection, changed: bool) -> bool:
         """What one host runs may have run a routine, and what that leaves is the session's, too."""
         effects = None if self.plain else self.effects
         if changed and not self.plain:
-            effects = self.effects = (effects or Effects())._replace(changed=True)
+            effects = self.effects = self._known_effects()._replace(changed=True)
         opened = effects is not None and (effects.routine or bool(effects.pins))
         return opened or opens(self.client.session, conn)
 

@@ -10,7 +10,7 @@ from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Diagnostics
 from rewriter.plans import Notice
 
-OF_TEXT: Final = frozenset({1287, 1681, 3125, 3126, 3128, 3719, 3720, 3778})
+OF_TEXT: Final = frozenset({1193, 1231, 1232, 1287, 1681, 3125, 3126, 3128, 3637, 3719, 3720, 3778})
 """Warnings of a text, not of its rows (deprecated words, hints): each SELECT of a UNION gives them,
 one server would once."""
 _SYNTAX: Final = 1064

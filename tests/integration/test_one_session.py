@@ -42,6 +42,12 @@ SCRIPTS = {
         "DO RELEASE_LOCK('one_session')",
         HELD,
     ),
+    "an ID of the client's behind SET TRANSACTION": (
+        "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
+        f"REPLACE INTO demo.pins (id, data) VALUES ({PIN}, '{{}}')",
+        "SELECT LAST_INSERT_ID()",
+        f"DELETE FROM demo.pins WHERE id = {PIN}",
+    ),
     "all conditions of RESIGNAL": (
         "CREATE PROCEDURE again() BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION"
         " RESIGNAL SQLSTATE '45001' SET MESSAGE_TEXT = 'second';"
@@ -71,6 +77,12 @@ MARIADB = {
     ),
 }
 MYSQL = {
+    "an ID of the client's behind what has changed a variable": (
+        "SELECT /*+ SET_VAR(sort_buffer_size = 300000) */ 5",
+        f"REPLACE INTO demo.pins (id, data) VALUES ({PIN}, '{{}}')",
+        "SELECT LAST_INSERT_ID()",
+        f"DELETE FROM demo.pins WHERE id = {PIN}",
+    ),
     "what a failed statement was warned of before": tuple(
         sql
         for question in (

@@ -13,6 +13,9 @@ _NO_QUOTES = frozenset(
 )
 """Words of the grammar, which are no functions when they are quoted."""
 
+_HINTED = frozenset({"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"})
+"""Words of the grammar that a server reads hints behind."""
+
 BLANKS = ("  ", "\t", "\n", " \n ", "\r\n")
 COMMENTS = (
     "/* app */",
@@ -129,9 +132,7 @@ class Mangler:
             return random.choice(("", "", " ", "/* x */"))
         if random.random() < 0.75:
             return " "
-        comments = self.comments if tokens[0] == "SELECT" and number == 1 else self.comments + LOST_HINTS
-        if number == 1:
-            comments = self.comments
+        comments = self.comments if number == 1 or before in _HINTED else self.comments + LOST_HINTS
         blank = random.choice(("", " "))
         return blank + random.choice((*BLANKS, *comments)) + blank or " "
 
