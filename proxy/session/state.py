@@ -363,7 +363,7 @@ class Session:
 
     def _kept(self, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
         """The first `max_error_count` of these: several servers keep so many each. All are counted."""
-        most = (self.shown_settings or self.settings).get("max_error_count")
+        most = self.settings.get("max_error_count")
         if most is None or not most.isdigit() or len(diagnostics) <= int(most):
             return diagnostics
         kept = Diagnostics(diagnostics[: int(most)])

@@ -89,7 +89,8 @@ def _refuse_temporary(client: Exchange, plan: Gather) -> None:
             continue
         host, _ = _home(piece, client.snapshot.topology)
         kept = client.session.transaction.pins.get(host, ())
-        if ("table", piece.home.table.lower()) in kept or ("table", "") in kept:
+        names = {name.rpartition("\0")[2] for kind, name in kept if kind == "table"}
+        if piece.home.table.lower() in names or "" in names:
             raise ProxyError(
                 "not_supported_yet",
                 what="a temporary table in a statement with tables that are elsewhere",
