@@ -131,13 +131,17 @@ def asks_about_syntax(client: Exchange, error: Err) -> bool:
     return True
 
 
+_NO_WORDS: Final = b"(no text)"
+"""MariaDB's errors have none where `character_set_results` is utf32 or of its kin."""
+
+
 async def _ask_about_syntax(client: Exchange, sql: bytes, error: Err) -> None:
     found: Err | None = None
     with suppress(ProxyError):  # then the first error is good enough
         host = next(iter(client.session.transaction.held), None) or client.snapshot.topology.hosts[0]
         found = await syntax_error(client, host, sql)
     told = found or error
-    client.fail(replace(told, own=told.message))
+    client.fail(replace(told, own=told.message or _NO_WORDS))
 
 
 async def syntax_error(client: Exchange, host: str, sql: bytes) -> Err | None:

@@ -19,6 +19,9 @@ def test_the_catalogs_are_whole(own: MakeOwn, view: str) -> None:
     whole = client.ask(sql).value
     assert client.ask("SET sql_select_limit = 1").kind == "ok"
     assert client.ask(sql).value == whole
+    for sql in ("SHOW TABLES", "SHOW DATABASES"):
+        assert len(client.ask(sql).rows) == 1, "as on a server"
+    assert client.ask("SET sql_select_limit = DEFAULT").kind == "ok"
     assert len(client.ask("SHOW TABLES").rows) > 1
     assert len(client.ask("SHOW DATABASES").rows) > 1
 
