@@ -13,7 +13,7 @@ from tests.support.demo import Demo
 from tests.support.servers import LocalServer
 
 STATEMENTS = (
-    "SELECT id FROM FROM pins",
+    "SELECT id FROM FROM pins -- ;",  # no statement: not for the tests that read all of them
     "SELECT a b c FROM nope",
     "SELECT id FROM pins, ORDER BY id",
     "SELECT id FROM WHERE id = 5",

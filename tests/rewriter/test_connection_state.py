@@ -37,7 +37,7 @@ def planned(sql: str, database: str = "demo", *, plans: Rewriter | None = None, 
 def test_a_variant_that_says_nothing_captures_nothing() -> None:
     """So a new way of running cannot leave state by being forgotten."""
     assert Plan.captures == ConnectionState.NONE
-    several = {"select", "everywhere", "ddl"}
+    several = {"select", "everywhere", "ddl", "table_maintenance"}
     assert {
         variant.kind for variant in variants() if hasattr(variant, "kind") and not variant.captures
     } == several

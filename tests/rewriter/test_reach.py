@@ -7,6 +7,7 @@ import pytest
 from config.flavour import MARIADB, MYSQL
 from rewriter.env import Env
 from rewriter.plan import Access, Plan, Reject
+from rewriter.plans.maintenance import TableMaintenance
 from tests.rewriter.support import rewriter
 
 HERE = "legacy"
@@ -206,11 +207,6 @@ def test_for_everybody(sql: str) -> None:
         "DROP VIEW legacy.a, b",
         "DROP TEMPORARY TABLE legacy.a, b",
         "RENAME TABLE legacy.a TO legacy.b, c TO legacy.d",
-        "ANALYZE TABLE legacy.a, b",
-        "CHECK TABLE legacy.a, b",
-        "OPTIMIZE TABLE legacy.a, b",
-        "REPAIR TABLE legacy.a, b",
-        "CHECKSUM TABLE legacy.a, b",
         "FLUSH TABLES legacy.a, b",
         "CACHE INDEX legacy.a, b IN hot",
         "LOCK TABLES legacy.a READ, b READ",
@@ -225,6 +221,15 @@ def test_a_name_without_a_database_beside_one_with(sql: str, database: str | Non
     found = plan(sql, database)
     assert isinstance(found, Reject), found
     assert found.error in ("not_supported_yet", "no_database", "unknown_table")
+
+
+@pytest.mark.parametrize("verb", ["ANALYZE", "CHECK", "OPTIMIZE", "REPAIR", "CHECKSUM"])
+def test_maintenance_looks_for_each_table_in_its_own_database(verb: str) -> None:
+    sql = f"{verb} TABLE legacy.a, b"
+    assert isinstance(found := plan(sql, "demo"), TableMaintenance)
+    assert found.databases == ("legacy", "demo")
+    assert isinstance(refused := plan(sql, None), Reject)
+    assert refused.error in ("not_supported_yet", "no_database")
 
 
 @pytest.mark.parametrize("database", ["demo", None])
