@@ -201,7 +201,7 @@ def _definition(source: Source, form: StatementForm, counted: Found) -> Effects:
         return Effects(defines=True)
     pins = tuple((state.value, _qualified(source, at)) for state in form.leaves)
     unpins = _tables(source, at) if form.ends else ()
-    return Effects(pins, unpins, found_rows=counted)
+    return Effects(pins, unpins, _assigned(source, form), found_rows=counted)
 
 
 def defines_routine(source: Source) -> bool:
