@@ -83,8 +83,8 @@ def ask_hosts(
     columns: Collection[tuple[str, str]] = (),
 ) -> dict[tuple[str, str], Reached]:
     """By host and account ("" is the proxy's own, who lists all tables and counts the rows of `tables`).
-    `columns`: the (table, column) whose definitions in every database are wanted. ValueError for a certificate
-    that cannot be used.
+    `columns`: the (table, column) whose definitions in every database are wanted. ValueError for a
+    certificate that cannot be used.
     """
     return asyncio.run(_ask_hosts(settings, list(hosts), tables, columns))
 

@@ -14,6 +14,7 @@ import pymysql
 import pytest
 from typer.testing import CliRunner
 
+from config.load import load_topology
 from demo.process import free_port
 from demo.programs import Program
 from proxy.cli import app
@@ -120,7 +121,13 @@ def test_a_fault_is_found_and_mended(small: Demo, flavour: str, name: str) -> No
 
 def test_a_routing_column_by_which_rows_would_be_left_out_is_found(small: Demo) -> None:
     """Whoever altered it past the proxy."""
-    database, column = "ms00000", "email_to_user MODIFY email VARCHAR(255) {} NOT NULL"
+    topology = load_topology(small.directory / "topology.json")
+    lookup = topology.keyspaces["lookup"]
+    shard = next(one for one in lookup.all_shards if lookup.host_of(one) == small.hosts[0].address)
+    database, column = (
+        lookup.database_of(shard).decode(),
+        "email_to_user MODIFY email VARCHAR(255) {} NOT NULL",
+    )
     with small.direct() as connection, connection.cursor() as cursor:
         cursor.execute(f"SHOW FULL COLUMNS FROM {database}.email_to_user LIKE 'email'")
         sound = cursor.fetchone()[2]
