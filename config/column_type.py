@@ -137,6 +137,11 @@ def read_definition(text: str) -> Definition:
         tokens = tokens_of(text)
     except SqlError:
         return _UNKNOWN
+    return definition_of(tokens)
+
+
+def definition_of(tokens: Tokens) -> Definition:
+    """What the tokens behind a column's name say. No token is the type of the kind ""."""
     if not tokens:
         return _UNKNOWN
     reader = _Reader(tokens)
@@ -157,7 +162,7 @@ def read_definition(text: str) -> Definition:
 class _Reader:
     """Goes over the tokens once; what it meets is in its fields."""
 
-    def __init__(self, tokens: list[SqlToken]) -> None:
+    def __init__(self, tokens: Tokens) -> None:
         self.kind, behind = _kind(tokens)
         self.numbers: list[int] = []
         self.members: tuple[str, ...] = ()
@@ -196,7 +201,7 @@ class _Reader:
         else:
             self.numbers = [int(one.text) for one in inside if one.kind == "number" and one.text.isdigit()]
 
-    def _attributes(self, tokens: list[SqlToken], index: int) -> None:
+    def _attributes(self, tokens: Tokens, index: int) -> None:
         while index < len(tokens):
             word = tokens[index].word
             if tokens[index].is_op("("):
@@ -224,7 +229,7 @@ class _Reader:
             self.charset = text
 
 
-def _kind(tokens: list[SqlToken]) -> tuple[str, int]:
+def _kind(tokens: Tokens) -> tuple[str, int]:
     """The type's name, and the index of what follows it."""
     index = int(tokens[0].word == "NATIONAL")
     word = at(tokens, index).word

@@ -28,6 +28,7 @@ from typing import Final
 
 from config.column_type import read_definition
 from config.document import Spot
+from config.routing_columns import SOUND_COLLATIONS, has_no_default, is_computed, is_sound
 from config.schema import SEQUENCE_TYPE, Colocation, Column, KeyType, Table
 
 LOCAL_ID: Final = "BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY"
@@ -41,7 +42,6 @@ TEXT_KEY: Final = (
 
 _TEXT: Final = re.compile(r"VARCHAR\s*\(\s*[0-9]+\s*\)", re.I)
 _CHARSET: Final = re.compile(r"\b(?:CHARACTER\s+SET|CHARSET)\s*=?\s*['\"`]?(\w+)", re.I)
-_SOUND: Final = ("utf8mb4_0900_bin", "utf8mb4_nopad_bin")
 
 
 @dataclass(frozen=True)
@@ -140,9 +140,9 @@ def _check_colocation(colocate: Colocation, stored: dict[str, str], draft: Draft
         facts = read_definition(definition)
         if facts.type.kind != "bigint":
             place.refuse(f"column {name!r} holds 64-bit IDs: must be BIGINT")
-        if facts.default not in (None, "NULL"):
+        if not has_no_default(facts):
             place.refuse(f"column {name!r} of a strict colocation has no DEFAULT but NULL")
-        if facts.generated or facts.auto_increment:
+        if is_computed(facts):
             place.refuse(f"column {name!r} of a strict colocation is given, not computed")
 
 
@@ -168,6 +168,8 @@ def mapping_table(
             found = draft.needs(name, "it is one of the mapping's IDs")
             if found and read_definition(found[0]).type.kind != "bigint":
                 found[1].refuse("holds 64-bit IDs: must be BIGINT")
+            elif found and name == from_:
+                _check_given(*found)
         found = draft.needs(sequence, "it orders the mapping")
         if found:
             _check_sequence(*found, orderable=orderable)
@@ -212,12 +214,14 @@ def timed_table(table: Table, draft: Draft, shard_key: str | None) -> Table:
     found = draft.find("id")
     if found is None:
         stored = {"id": f"{ID} PRIMARY KEY", **stored}
-    elif (facts := read_definition(found[0])).type.kind != "bigint" or facts.auto_increment:
+    elif (facts := read_definition(found[0])).type.kind != "bigint" or is_computed(facts):
         found[1].refuse("must be BIGINT without AUTO_INCREMENT: it holds the whole ID, which is made here")
     if shard_key:
         key = draft.needs(shard_key, "it is the shard key")
         if key and not read_definition(key[0]).type.integer:
             key[1].refuse("is the shard key: must be an integer")
+        elif key:
+            _check_given(*key)
     return replace(
         table,
         columns=_columns(stored),
@@ -238,6 +242,8 @@ def hashed_table(table: Table, draft: Draft, key: str | None) -> Table:
     if found:
         definition, place = found
         key_type, length = _key_type(definition, place)
+        if key_type is not None:
+            _check_given(definition, place)
         if key_type is KeyType.TEXT:
             stored[str(place.path[-1])] = sound_text(definition)
     return replace(
@@ -248,6 +254,12 @@ def hashed_table(table: Table, draft: Draft, key: str | None) -> Table:
         key_type=key_type,
         key_length=length,
     )
+
+
+def _check_given(definition: str, place: Spot) -> None:
+    """A row is placed by the value that the client gives."""
+    if is_computed(read_definition(definition)):
+        place.refuse("says on which shard a row is: its values are given, not computed")
 
 
 def _key_type(definition: str, place: Spot) -> tuple[KeyType | None, int | None]:
@@ -267,10 +279,10 @@ def _key_type(definition: str, place: Spot) -> tuple[KeyType | None, int | None]
     if found.bytewise:
         place.refuse("BINARY, ASCII, UNICODE and BYTE choose a collation that pads: leave them out")
     for collation in found.collations:
-        if collation.lower() not in _SOUND:
+        if not is_sound((collation,)):
             place.refuse(
                 f"collation {collation} calls different bytes equal: leave it out,"
-                f" or use {' (MySQL) or '.join(_SOUND)} (MariaDB)"
+                f" or use {' (MySQL) or '.join(SOUND_COLLATIONS)} (MariaDB)"
             )
     return KeyType.TEXT, found.length
 

@@ -83,11 +83,16 @@ def at(tokens: Tokens, index: int) -> SqlToken:
     return tokens[index] if 0 <= index < len(tokens) else END
 
 
+def is_column(tokens: Tokens) -> bool:
+    """Whether an element is a column, and no key, constraint or condition."""
+    return bool(tokens) and tokens[0].is_name and tokens[0].word not in _STARTS
+
+
 def read_element(tokens: Tokens) -> Found:
     """What one element says of keys."""
     if not tokens or not tokens[0].is_name:
         return Found()
-    if tokens[0].word in _STARTS:
+    if not is_column(tokens):
         return _key_element(tokens)
     return read_column(tokens[0].text, tokens[1:])
 

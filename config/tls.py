@@ -190,9 +190,18 @@ def _load_ca(context: ssl.SSLContext, path: Path) -> None:
         raise ValueError(f"{path}: {error.strerror}") from None
 
 
-def _off(value: object) -> object:
-    return {"mode": "off"} if value == "off" else value
+def _or_off(model: type[Model]) -> BeforeValidator:
+    """The word `off` in place of a mapping."""
+
+    def read(value: object) -> object:
+        if value == "off":
+            return {"mode": "off"}
+        if value is not None and not isinstance(value, (dict, Model)):
+            raise ValueError(f"must be off or a mapping with the fields {', '.join(model.model_fields)}")
+        return value
+
+    return BeforeValidator(read)
 
 
-OutgoingTlsField = Annotated[OutgoingTls | None, BeforeValidator(_off)]
-BackendTlsField = Annotated[BackendTls | None, BeforeValidator(_off)]
+OutgoingTlsField = Annotated[OutgoingTls | None, _or_off(OutgoingTls)]
+BackendTlsField = Annotated[BackendTls | None, _or_off(BackendTls)]

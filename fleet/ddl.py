@@ -27,6 +27,7 @@ from config.keys import (
     reference_problem,
     unique_problem,
 )
+from config.routing_columns import routing_columns
 from config.schema import Kind, Schema, Table, quote
 from config.sqltext import SqlError, tokens_of
 from config.topology import Host, Topology
@@ -169,7 +170,7 @@ def check(table: Table, schema: Schema, before: Definition, after: Definition) -
 
 
 def _check_columns(table: Table, before: Definition, after: Definition) -> None:
-    fixed = {one.lower(): "says on which shard a row is" for one in _fixed(table)}
+    fixed = {one.lower(): "says on which shard a row is" for one in routing_columns(table)}
     named = {one.lower(): "is named in the schema" for one in _named(table)}
     left = {line_name(line).lower(): line for line in after.lines}
     for line in before.lines:
@@ -182,12 +183,6 @@ def _check_columns(table: Table, before: Definition, after: Definition) -> None:
             raise Refused(f"'{column}' of {table.name} {why}: leave it as it is. It would be {left[quoted]}")
     if before.lines[0] != after.lines[0] and table.kind is Kind.OBJECT:
         raise Refused(f"'local_id' is the first column of {table.name}: put none before it")
-
-
-def _fixed(table: Table) -> list[str]:
-    """The columns whose values, as they are, place the rows or lead to others."""
-    names = [table.routing, table.shard_key, table.to_column, table.strict]
-    return [*(one for one in names if one), *(["local_id"] if table.kind is Kind.OBJECT else [])]
 
 
 def _named(table: Table) -> list[str]:

@@ -12,6 +12,7 @@ from config import xa
 from config.backends import Account
 from config.flavour import flavour_of
 from config.references import Name
+from config.routing_columns import ServerColumn, column_problem, routing_columns
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Host, Topology
@@ -63,6 +64,10 @@ class Answer(Protocol):
     def tables(self) -> Mapping[str, Collection[str]] | str:
         """The tables of each database that has some, or why that is not known."""
 
+    @property
+    def columns(self) -> Sequence[ServerColumn]:
+        """The routing columns of the schema's tables, in all databases."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -100,6 +105,7 @@ def verify(
             lacking.get(host, []),
             [
                 *rows.get(host, []),
+                *_misrouted(schema, topology, answers[host, ""]),
                 *replication.get(host, ()),
                 *_undecidable(settings, topology, answers, host),
             ],
@@ -118,6 +124,44 @@ def _undecidable(
     if set(own.tables.get(xa.DATABASE, ())) >= xa.TABLES.keys():
         return []
     return [Finding(f"{xa.DATABASE} is missing or not whole; make it: shardgate fleet create")]
+
+
+def routing_names(schema: Schema) -> frozenset[tuple[str, str]]:
+    """The (table, column) of all columns that place rows."""
+    tables = (table for database in schema.databases.values() for table in database.tables.values())
+    return frozenset((table.name, name) for table in tables for name in routing_columns(table))
+
+
+def _misrouted(schema: Schema, topology: Topology, own: Answer) -> list[Finding]:
+    """The routing columns of a host's shards under whose definitions rows would be left out."""
+    tables = {
+        (table.keyspace, table.name): table
+        for database in schema.databases.values()
+        for table in database.tables.values()
+    }
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for column in own.columns:
+        physical = topology.physical(column.database)
+        table = tables.get((physical[0].name, column.table)) if physical is not None else None
+        problem = None
+        if table is not None:
+            collations = (column.collation,) if column.collation else ()
+            problem = column_problem(table, column.name, column.definition, collations)
+        if problem is not None:
+            key = (column.table, column.name, str(column), problem)
+            found.setdefault(key, []).append(column.database)
+    return [
+        Finding(
+            f"{_listed(databases)}: '{name}' of {table} is {shown}, by which statements do not find all rows."
+            f" {problem}"
+        )
+        for (table, name, shown, problem), databases in found.items()
+    ]
+
+
+def _listed(databases: list[str]) -> str:
+    names = sorted(databases)
+    return f"{names[0]} … {names[-1]} ({len(names)} databases)" if len(names) > 1 else names[0]
 
 
 def missing(

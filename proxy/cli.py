@@ -204,19 +204,19 @@ def _in_zookeeper(
 def _connects(settings: Settings, schema: Schema, topology: Topology) -> bool:
     """Ask the hosts and print what is wrong there; whether nothing is."""
     from fleet.asking import ask
-    from fleet.verify import behind, hosts_of, references, verify
+    from fleet.verify import behind, hosts_of, references, routing_names, verify
 
     from .reachability import ask_hosts
 
     try:
-        tables = reference_tables(schema, topology)
-        answers = ask_hosts(settings, hosts_of(topology), tables)
+        tables, columns = reference_tables(schema, topology), routing_names(schema)
+        answers = ask_hosts(settings, hosts_of(topology), tables, columns)
         if references(topology, answers):  # or they were just being written
-            answers = ask_hosts(settings, hosts_of(topology), tables)
+            answers = ask_hosts(settings, hosts_of(topology), tables, columns)
         patience = time.monotonic() + _BEHIND
         while behind(schema, topology, answers) and time.monotonic() < patience:
             time.sleep(_MOMENT)
-            answers = ask_hosts(settings, hosts_of(topology), tables)
+            answers = ask_hosts(settings, hosts_of(topology), tables, columns)
     except ValueError as error:
         raise fail(f"the hosts cannot be asked:\n{error}") from None
     try:

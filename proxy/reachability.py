@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from config.flavour import flavour_of
 from config.references import MISSING, Name, count_sql
+from config.routing_columns import ServerColumn
 from config.settings import Settings
 
 from .backends import OWN_ACCOUNT
@@ -27,6 +28,10 @@ _AT_ONCE = 16
 """Hosts that are asked at the same time."""
 _COUNTING = 60.0
 """Seconds for the tables of a host, and the rows of its reference tables."""
+_COLUMNS = (
+    "SELECT table_schema, table_name, column_name, column_type, collation_name, column_default, extra"
+    " FROM information_schema.columns WHERE (table_name, column_name) IN ({})"
+)
 _TABLES = b"SELECT table_schema, table_name FROM information_schema.tables"
 
 
@@ -48,6 +53,8 @@ class Reached:
     """How many rows the reference tables have, or why that is not known; what is not there has `MISSING`."""
     tables: Mapping[str, Collection[str]] | str = ""
     """The tables of each database that has some, or why that is not known."""
+    columns: Sequence[ServerColumn] = ()
+    """The routing columns that were asked for, in all databases."""
 
 
 class _Nobody:
@@ -70,16 +77,23 @@ class _Nobody:
 
 
 def ask_hosts(
-    settings: Settings, hosts: Iterable[str], tables: Sequence[Name] = ()
+    settings: Settings,
+    hosts: Iterable[str],
+    tables: Sequence[Name] = (),
+    columns: Collection[tuple[str, str]] = (),
 ) -> dict[tuple[str, str], Reached]:
     """By host and account ("" is the proxy's own, who lists all tables and counts the rows of `tables`).
-    ValueError for a certificate that cannot be used.
+    `columns`: the (table, column) whose definitions in every database are wanted. ValueError for a
+    certificate that cannot be used.
     """
-    return asyncio.run(_ask_hosts(settings, list(hosts), tables))
+    return asyncio.run(_ask_hosts(settings, list(hosts), tables, columns))
 
 
 async def _ask_hosts(
-    settings: Settings, hosts: Sequence[str], tables: Sequence[Name]
+    settings: Settings,
+    hosts: Sequence[str],
+    tables: Sequence[Name],
+    columns: Collection[tuple[str, str]],
 ) -> dict[tuple[str, str], Reached]:
     certificates = CertificateStore(settings)
     accounts = [OWN_ACCOUNT, *(one.user for one in settings.backends.accounts)]
@@ -100,8 +114,8 @@ async def _ask_hosts(
         if found.error or account != OWN_ACCOUNT:
             return found
         async with turns:
-            rows, names = await _look(connect, host, tables)
-        return replace(found, rows=rows, tables=names)
+            rows, names, definitions = await _look(connect, host, tables, columns)
+        return replace(found, rows=rows, tables=names, columns=definitions)
 
     wanted = [(host, account) for host in hosts for account in accounts]
     answers = await asyncio.gather(*(ask(host, account) for host, account in wanted))
@@ -133,9 +147,12 @@ async def _ask(connect: LoginConnector, host: str) -> Reached:
 
 
 async def _look(
-    connect: LoginConnector, host: str, tables: Sequence[Name]
-) -> tuple[dict[Name, int | str], dict[str, set[str]] | str]:
-    """How many rows each of the tables has, and which tables there are in all; or why that is not known."""
+    connect: LoginConnector, host: str, tables: Sequence[Name], columns: Collection[tuple[str, str]]
+) -> tuple[dict[Name, int | str], dict[str, set[str]] | str, list[ServerColumn]]:
+    """How many rows each of the tables has, and which tables there are in all; or why that is not known. And
+    how `columns` are defined.
+    """
+    definitions: list[ServerColumn] = []
     late = f"no answer within {_COUNTING:g} s"
     counts: dict[Name, int | str] = dict.fromkeys(tables, late)
     names: dict[str, set[str]] | str = late
@@ -144,6 +161,7 @@ async def _look(
             conn = await connect(host, _Nobody(), OWN)
             try:
                 names = await _tables(conn)
+                definitions = await _columns(conn, columns)
                 for name in tables:
                     reply = await Collector().query(conn, count_sql(name).encode())
                     if reply.err is None:
@@ -156,8 +174,8 @@ async def _look(
         pass
     except ProxyError as error:
         reason = str(error.details.get("reason", error))
-        return dict.fromkeys(tables, reason), reason
-    return counts, names
+        return dict.fromkeys(tables, reason), reason, definitions
+    return counts, names, definitions
 
 
 async def _tables(conn: BackendConnection) -> dict[str, set[str]]:
@@ -166,6 +184,29 @@ async def _tables(conn: BackendConnection) -> dict[str, set[str]]:
     for row in await _values(conn, _TABLES):
         database, table = ((one or b"").decode("utf-8", "replace") for one in row)
         found.setdefault(database, set()).add(table)
+    return found
+
+
+async def _columns(conn: BackendConnection, wanted: Collection[tuple[str, str]]) -> list[ServerColumn]:
+    """The columns of these (table, column), in all databases. ProxyError for an error."""
+    if not wanted:
+        return []
+    pairs = ", ".join(f"(x'{table.encode().hex()}', x'{column.encode().hex()}')" for table, column in wanted)
+    found = []
+    for row in await _values(conn, _COLUMNS.format(pairs).encode()):
+        values = [None if one is None else one.decode("utf-8", "replace") for one in row]
+        database, table, name, type_, collation, default, extra = values
+        found.append(
+            ServerColumn(
+                database or "",
+                table or "",
+                name or "",
+                type_ or "",
+                collation or "",
+                None if default == "NULL" else default,
+                extra or "",
+            )
+        )
     return found
 
 

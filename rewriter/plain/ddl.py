@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from config.schema import KeyType, Kind, Table
+from config.schema import Kind
 from rewriter.plan import Access, Plan, Reject
 from rewriter.plans import Ddl
 from rewriter.plans.builtins import Empty
 from rewriter.route.context import Statement, not_yet
-from rewriter.route.scope import Refuse, Target, Unsupported
+from rewriter.route.scope import Refuse, Target
 from rewriter.splice import Part
 from rewriter.sql.statements.forms import Objects
 from rewriter.text.facts import Span, TableRef
 from rewriter.text.tokens import Source, quote_name
 
 from .definitions import check_keys, count_local_id
+from .routing_columns import check_altered, check_created, refused
 from .single import define_single, rename
 from .unsharded import Text
 
 _BEFORE_INDEX: Final = ("OR", "REPLACE", "UNIQUE", "FULLTEXT", "SPATIAL")
-_EXACT: Final = ("UTF8MB4_0900_BIN", "UTF8MB4_NOPAD_BIN")
-_RENAMING: Final = "Rename it shard by shard, by their databases' names, and then in the schema."
-_MOVING: Final = ("DROP", "CHANGE", "MODIFY", "RENAME", "ALTER", "COLUMN", "TO")
 
 
 def define(statement: Statement) -> Plan | None:
@@ -47,11 +45,11 @@ def define(statement: Statement) -> Plan | None:
     if target.table.kind is Kind.SINGLE:
         return define_single(statement, span, target)
     if statement.form.objects is Objects.TABLES and source.is_op(span.end, ","):
-        raise _refused(source, target.table, "it names several tables", "Name them one by one.")
+        raise refused(source, target.table, "it names several tables", "Name them one by one.")
     if source.is_word(0, "CREATE") and source.is_word(1, "TABLE"):
-        _check_created(source, span, target.table)
+        check_created(source, span, target.table)
     else:
-        _check(source, span, target.table)
+        check_altered(source, span, target.table)
     return _everywhere(statement, span, target, verb)
 
 
@@ -142,53 +140,3 @@ def _behind_exists(source: Source, at: int) -> int:
     while source.is_word(at, "IF", "NOT", "EXISTS"):
         at += 1
     return at
-
-
-def _check(source: Source, span: Span, table: Table) -> None:
-    """Refuse what would take a table's rows or its routing away. Raises Refuse."""
-    routes = (table.routing, table.shard_key, table.to_column, table.strict)
-    fixed = {name.lower() for name in routes if name}
-    if table.kind is Kind.OBJECT:
-        fixed |= {"id", "local_id"}
-    for at in range(span.end, len(source.tokens)):
-        if source.is_word(at, "RENAME") and not source.is_word(at + 1, "COLUMN", "INDEX", "KEY"):
-            raise _refused(source, table, "the schema names the table", _RENAMING)
-        if not source.is_name(at) or source.at(at).name.lower() not in fixed:
-            continue
-        if source.is_word(at - 1, *_MOVING) or source.is_word(at - 1, "EXISTS"):
-            reason = f"'{source.at(at).name}' says on which shard a row is"
-            raise _refused(source, table, reason, "Leave that column as it is.")
-        virtual = table.kind is Kind.OBJECT and source.at(at).name.lower() == "id"
-        if virtual and not source.is_word(at - 1, "AFTER"):
-            raise _refused(source, table, "`id` is not stored", "Write local_id.")
-
-
-def _check_created(source: Source, span: Span, table: Table) -> None:
-    """Refuse a CREATE TABLE without the columns that route, or that is none of columns. Raises Refuse."""
-    if not source.is_op(span.end, "("):
-        raise _refused(source, table, "its columns are not written out", "Write them.")
-    close = source.closing[span.end]
-    names = {source.at(span.end + 1).name.lower()}
-    at = span.end + 1
-    while at < close:
-        if source.is_op(at, ","):
-            names.add(source.at(at + 1).name.lower())
-        at = source.closing.get(at, at) + 1
-    strict = {table.strict.lower()} if table.strict is not None else set()
-    wanted = {name.lower() for name in (table.routing, table.shard_key, table.to_column) if name} | strict
-    if table.kind is Kind.OBJECT and "local_id" in names:
-        wanted = {"local_id"} | strict
-    if wanted - names:
-        missing = ", ".join(sorted(wanted - names))
-        raise _refused(source, table, f"the schema's column {missing} is missing", "Give it that column.")
-    text_key = table.kind is Kind.HASHED and table.key_type is KeyType.TEXT
-    if text_key and not any(source.is_word(at, *_EXACT) for at in range(span.end, close)):
-        reason = f"texts in '{table.routing}' must be equal only when their bytes are"
-        raise _refused(source, table, reason, "Give it the collation utf8mb4_0900_bin or utf8mb4_nopad_bin.")
-    if any(source.is_word(at, "SELECT", "LIKE") for at in range(close, len(source.tokens))):
-        raise _refused(source, table, "its rows come from a SELECT", "CREATE it, then INSERT … SELECT.")
-
-
-def _refused(source: Source, table: Table, reason: str, alternative: str) -> Refuse:
-    what = f"this {source.tokens[0].text} of {table.database}.{table.name}"
-    return Unsupported(what=what, reason=reason, alternative=alternative)

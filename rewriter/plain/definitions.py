@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
-from config.definitions import Found, Key, Reference, key_parts, read_column, read_element
+from config.definitions import Found, Key, Reference, is_column, read_column, read_element
 from config.keys import ORMS, is_sharded, key_holds, may_count, reference_holds, routes_of
 from config.schema import Kind, Table
 from config.sqltext import SqlToken
@@ -32,7 +32,8 @@ _KEYS: Final = ("PRIMARY", "UNIQUE", "INDEX", "KEY", "CONSTRAINT", "FULLTEXT", "
 
 def check_keys(statement: Statement, span: Span, table: Table) -> None:
     """Refuse what the definition of `table`, whose name is `span`, cannot promise. Raises Refuse."""
-    for found in _elements(statement.source, span):
+    for element in elements(statement.source, span):
+        found = element.found
         for reference in found.references:
             _check_reference(statement, table, reference)
         for key in found.keys:
@@ -73,8 +74,27 @@ def _of_key(table: Table, key: Key) -> Refuse:
 # --- the elements of a definition -----------------------------------------------------------------
 
 
-def _elements(source: Source, span: Span) -> Iterator[Found]:
-    """What CREATE TABLE, ALTER TABLE or CREATE INDEX says of columns and keys."""
+class Element(NamedTuple):
+    """A column or a key that a definition makes. `column`: the column's name, which stands at the token `at`;
+    None for a key. `definition`: the tokens behind the column's name, or all of a key.
+    """
+
+    column: str | None
+    at: int
+    definition: list[SqlToken]
+
+    @property
+    def found(self) -> Found:
+        """What it says of keys."""
+        if self.column is None:
+            return read_element(self.definition)
+        return read_column(self.column, self.definition)
+
+
+def elements(source: Source, span: Span, action: Span | None = None) -> Iterator[Element]:
+    """What CREATE TABLE, ALTER TABLE or CREATE INDEX of the table that is named at `span` says of columns and
+    keys; `action`: only this one of an ALTER TABLE.
+    """
     if source.is_word(0, "CREATE") and source.is_word(1, "TABLE"):
         if source.is_op(span.end, "("):
             yield from _listed(source, Span(span.end + 1, source.closing[span.end]))
@@ -84,37 +104,57 @@ def _elements(source: Source, span: Span) -> Iterator[Found]:
         while opens < len(source.tokens) and not source.is_op(opens, "("):
             opens += 1
         if unique and opens < len(source.tokens):
-            inside = _tokens(source, Span(opens + 1, source.closing[opens]))
-            yield Found(keys=(Key("unique", key_parts(inside)),))
+            inside = _tokens(source, Span(opens, source.closing[opens] + 1))
+            yield Element(None, opens, [SqlToken("word", "UNIQUE"), *inside])
     elif source.is_word(0, "ALTER"):
-        for action in parts(source, Span(span.end, len(source.tokens))):
-            yield from _action(source, action)
+        for one in actions(source, span) if action is None else (action,):
+            yield from _action(source, one)
 
 
-def _action(source: Source, span: Span) -> Iterator[Found]:
+def actions(source: Source, span: Span) -> Iterator[Span]:
+    """The actions of an ALTER TABLE of the table that is named at `span`."""
+    first = span.end
+    while source.is_word(first, "WAIT", "NOWAIT"):
+        first += 1 + source.is_word(first, "WAIT")
+    return parts(source, Span(first, len(source.tokens)))
+
+
+def _action(source: Source, span: Span) -> Iterator[Element]:
     """What one action of ALTER TABLE adds or changes."""
     at = span.first + 1
     if source.is_word(span.first, "ADD"):
         at += source.is_word(at, "COLUMN")
-        while source.is_word(at, "IF", "NOT", "EXISTS"):
-            at += 1
+        at = _behind_exists(source, at)
         if source.is_op(at, "("):
             yield from _listed(source, Span(at + 1, source.closing[at]))
         elif at < span.end:
-            yield read_element(_tokens(source, Span(at, span.end)))
+            yield _element(source, Span(at, span.end))
     elif source.is_word(span.first, "MODIFY", "CHANGE"):
         at += source.is_word(at, "COLUMN")
-        while source.is_word(at, "IF", "EXISTS"):
-            at += 1
+        at = _behind_exists(source, at)
         at += source.is_word(span.first, "CHANGE")
         if at < span.end:
-            yield read_column(source.at(at).name, _tokens(source, Span(at + 1, span.end)))
+            yield Element(source.at(at).name, at, _tokens(source, Span(at + 1, span.end)))
 
 
-def _listed(source: Source, span: Span) -> Iterator[Found]:
+def _listed(source: Source, span: Span) -> Iterator[Element]:
     for part in parts(source, span):
         if part.first < part.end:
-            yield read_element(_tokens(source, part))
+            yield _element(source, part)
+
+
+def _element(source: Source, span: Span) -> Element:
+    tokens = _tokens(source, span)
+    if not is_column(tokens):
+        return Element(None, span.first, tokens)
+    at = _behind_exists(source, span.first)
+    return Element(source.at(at).name, at, tokens[1:])
+
+
+def _behind_exists(source: Source, at: int) -> int:
+    while source.is_word(at, "IF", "NOT", "EXISTS"):
+        at += 1
+    return at
 
 
 def parts(source: Source, span: Span) -> Iterator[Span]:
@@ -140,6 +180,25 @@ def _tokens(source: Source, span: Span) -> list[SqlToken]:
         token = source.tokens[at]
         found.append(SqlToken(_KINDS.get(token.kind, "string"), token.name or token.text))
     return found
+
+
+def query_of(source: Source, span: Span) -> int:
+    """Where the query of CREATE TABLE … SELECT begins; the end when there is none."""
+    at = span.end
+    while at < len(source.tokens):
+        if source.is_word(at, "SELECT", "WITH", "VALUES", "TABLE") and _begins_query(source, at):
+            return at
+        if source.is_op(at, "(") and source.is_word(at + 1, "SELECT", "WITH", "VALUES", "TABLE"):
+            return at
+        at = source.closing.get(at, at) + 1
+    return len(source.tokens)
+
+
+def _begins_query(source: Source, at: int) -> bool:
+    """Whether the word there begins a query: WITH SYSTEM VERSIONING and VALUES LESS THAN do not."""
+    if source.is_word(at, "WITH"):
+        return not source.is_word(at + 1, "SYSTEM", "PARSER")
+    return not source.is_word(at + 1, "LESS", "IN")  # of a partition
 
 
 # --- an object table's own column -----------------------------------------------------------------

@@ -19,6 +19,7 @@ from rewriter.text.facts import Span, TableRef
 from rewriter.text.parse import Parser
 from rewriter.text.tokens import Source, quote_name
 
+from .definitions import query_of
 from .unsharded import About, Place, Text
 
 
@@ -26,7 +27,7 @@ def define_single(statement: Statement, span: Span, target: Target) -> Plan:
     """The plan of a definition of `target`, whose name is `span`. Raises Refuse and Unreadable."""
     source = statement.source
     text = Text(statement)
-    begin = _select(source, span) if source.is_word(0, "CREATE") else len(source.tokens)
+    begin = query_of(source, span) if source.is_word(0, "CREATE") else len(source.tokens)
     for name in (span, *_others(statement, span, begin)):
         other = statement.names.target(_reference(source, name))
         if other.form != "single" or other.table is None or other.table.kind is not Kind.SINGLE:
@@ -89,25 +90,6 @@ def _others(statement: Statement, span: Span, end: int) -> Iterator[Span]:
             at = name.end
         else:
             at += 1
-
-
-def _select(source: Source, span: Span) -> int:
-    """Where the query of CREATE TABLE … SELECT begins; the end when there is none."""
-    at = span.end
-    while at < len(source.tokens):
-        if source.is_word(at, "SELECT", "WITH", "VALUES", "TABLE") and _begins_query(source, at):
-            return at
-        if source.is_op(at, "(") and source.is_word(at + 1, "SELECT", "WITH", "VALUES", "TABLE"):
-            return at
-        at = source.closing.get(at, at) + 1
-    return len(source.tokens)
-
-
-def _begins_query(source: Source, at: int) -> bool:
-    """Whether the word there begins a query: WITH SYSTEM VERSIONING and VALUES LESS THAN do not."""
-    if source.is_word(at, "WITH"):
-        return not source.is_word(at + 1, "SYSTEM", "PARSER")
-    return not source.is_word(at, "VALUES", "TABLE") or source.is_word(at - 1, "AS", "IGNORE", "REPLACE")
 
 
 def _edit_select(statement: Statement, text: Text, begin: int, target: Target) -> None:

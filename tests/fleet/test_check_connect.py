@@ -14,6 +14,7 @@ import pymysql
 import pytest
 from typer.testing import CliRunner
 
+from config.load import load_topology
 from demo.process import free_port
 from demo.programs import Program
 from proxy.cli import app
@@ -116,6 +117,30 @@ def test_a_fault_is_found_and_mended(small: Demo, flavour: str, name: str) -> No
     execute(small.direct(), *remedies(output))
     status, output = check(small.settings)
     assert status == 0, output
+
+
+def test_a_routing_column_by_which_rows_would_be_left_out_is_found(small: Demo) -> None:
+    """Whoever altered it past the proxy."""
+    topology = load_topology(small.directory / "topology.json")
+    lookup = topology.keyspaces["lookup"]
+    shard = next(one for one in lookup.all_shards if lookup.host_of(one) == small.hosts[0].address)
+    database, column = (
+        lookup.database_of(shard).decode(),
+        "email_to_user MODIFY email VARCHAR(255) {} NOT NULL",
+    )
+    with small.direct() as connection, connection.cursor() as cursor:
+        cursor.execute(f"SHOW FULL COLUMNS FROM {database}.email_to_user LIKE 'email'")
+        sound = cursor.fetchone()[2]
+        cursor.execute(f"ALTER TABLE {database}.{column.format('COLLATE utf8mb4_general_ci')}")
+        try:
+            status, output = check(small.settings)
+        finally:
+            cursor.execute(f"ALTER TABLE {database}.{column.format(f'COLLATE {sound}')}")
+    assert status == 1
+    shown = "'email' of email_to_user is varchar(255) COLLATE utf8mb4_general_ci"
+    assert f"{small.hosts[0].address}: {database}: {shown}" in output, output
+    assert "It must be VARCHAR(255) with the collation utf8mb4_0900_bin or utf8mb4_nopad_bin." in output
+    assert check(small.settings)[0] == 0
 
 
 def test_an_account_that_is_missing(small: Demo) -> None:
