@@ -85,3 +85,95 @@ def test_locks_on_two_hosts_are_released_as_on_one_server(sides: Sides, script: 
         found.append(answers)
         session.close()
     assert found[0] == found[1]
+
+
+NAMING = [
+    "SELECT a FROM crm.kept",
+    "SELECT a FROM crm2.kept",
+    "SELECT COUNT(*) FROM crm.kept k JOIN crm2.kept l ON k.a = l.a",
+    "SHOW TABLES FROM crm",
+    "SHOW TABLES FROM crm2",
+    "SHOW TABLES IN crm LIKE 'k%'",
+    "SHOW COLUMNS FROM crm.kept",
+    "SHOW COLUMNS FROM kept FROM crm",
+    "SHOW COLUMNS FROM kept FROM crm2",
+    "SHOW INDEX FROM kept IN crm",
+    "SHOW CREATE TABLE crm.kept",
+    "SHOW CREATE TABLE crm2.kept",
+    "DESCRIBE crm.kept",
+    "DESCRIBE crm2.kept",
+    "EXPLAIN crm.kept",
+    "INSERT INTO crm.kept VALUES (10)",
+    "INSERT INTO crm2.kept VALUES (11)",
+    "UPDATE crm.kept SET a = a + 1",
+    "DELETE FROM crm2.kept WHERE a = 11",
+    "REPLACE INTO crm.kept VALUES (12)",
+    "CREATE TABLE crm.made (a INT)",
+    "CREATE TABLE crm2.made (a INT)",
+    "CREATE VIEW crm.seen AS SELECT 1 AS one",
+    "CREATE VIEW crm2.seen AS SELECT a FROM crm2.kept",
+    "CREATE INDEX i ON crm.made (a)",
+    "ALTER TABLE crm2.made ADD COLUMN b INT",
+    "RENAME TABLE crm.made TO crm.made2",
+    "TRUNCATE TABLE crm2.made",
+    "CREATE TEMPORARY TABLE crm2.tq (a INT)",
+    "DROP TEMPORARY TABLE IF EXISTS crm2.tq",
+    "CREATE PROCEDURE crm.p() SELECT 1",
+    "CREATE PROCEDURE crm2.p() SELECT 2",
+    "CALL crm.p()",
+    "CALL crm2.p()",
+    "CREATE FUNCTION crm.f() RETURNS INT DETERMINISTIC RETURN 3",
+    "CREATE FUNCTION crm2.f() RETURNS INT DETERMINISTIC RETURN 4",
+    "SELECT crm.f()",
+    "SELECT crm2.f()",
+    "DROP FUNCTION crm.f",
+    "DROP FUNCTION crm2.f",
+    "DROP PROCEDURE IF EXISTS crm.p",
+    "DROP PROCEDURE IF EXISTS crm2.p",
+    "ANALYZE TABLE crm.kept",
+    "CHECK TABLE crm2.kept",
+    "LOCK TABLES crm.kept WRITE",
+    "UNLOCK TABLES",
+    "LOCK TABLES crm2.kept WRITE",
+    "UNLOCK TABLES",
+    "HANDLER crm.kept OPEN",
+    "HANDLER crm2.kept OPEN AS other",
+    "DROP VIEW IF EXISTS crm.seen",
+    "DROP VIEW IF EXISTS crm2.seen",
+    "DROP TABLE IF EXISTS crm.made2",
+    "SHOW TABLES FROM crm",
+    "DROP TABLE IF EXISTS crm2.made",
+    "DROP TABLE IF EXISTS crm.kept",
+    "SHOW TABLES FROM crm",
+    "DROP TABLE IF EXISTS crm2.kept",
+    "SHOW TABLES FROM crm2",
+]
+CURRENT = ("demo", "crm", "crm2", "legacy", "information_schema", "mysql", "performance_schema")
+
+
+@pytest.mark.parametrize("database", CURRENT)
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["", "connected"])
+def test_the_tables_say_the_host_whatever_database_is_current(
+    sides: Sides, database: str, elsewhere: bool
+) -> None:
+    client, server = sides.sessions(database=database)
+    if elsewhere:  # the session keeps a connection to the second host
+        for session in (client, server):
+            assert answer(session, "CREATE TEMPORARY TABLE crm.keeping (a INT)") == ()
+    differ, refused = {}, []
+    for sql in NAMING:
+        got, expected = answer(client, sql), answer(server, sql)
+        if got[:1] == (1235,):
+            refused.append(sql)
+        elif got != expected:
+            differ[sql] = got, expected
+    assert not differ, differ
+    assert not refused, refused
+
+
+@pytest.mark.parametrize("database", ["information_schema", "legacy", "db00000"])
+def test_users_without_admin_see_the_tables_of_any_database(sides: Sides, database: str) -> None:
+    reader = sides.proxy.connect(**sides.proxy.demo.ready["read_user"], database=database)
+    assert ("customers",) in answer(reader, "SHOW TABLES FROM legacy")
+    assert ("usernames",) in answer(reader, "SHOW TABLES FROM demo")
+    assert answer(reader, "SHOW TABLES FROM demo LIKE 'usernames'") == (("usernames",),)
