@@ -177,3 +177,16 @@ def test_users_without_admin_see_the_tables_of_any_database(sides: Sides, databa
     assert ("customers",) in answer(reader, "SHOW TABLES FROM legacy")
     assert ("usernames",) in answer(reader, "SHOW TABLES FROM demo")
     assert answer(reader, "SHOW TABLES FROM demo LIKE 'usernames'") == (("usernames",),)
+
+
+def test_a_lock_that_the_statement_takes_is_the_session_s(sides: Sides) -> None:
+    found = []
+    for session in sides.sessions():
+        with session.cursor() as cursor:
+            cursor.execute("SELECT GET_LOCK('u', 1), IS_USED_LOCK('u') = CONNECTION_ID()")
+            rows = cursor.fetchall()
+            cursor.execute("SELECT IS_USED_LOCK('u'), IS_USED_LOCK('free')")
+            types = [column[1] for column in cursor.description]
+            assert cursor.fetchall() == ((session.thread_id(), None),)
+        found.append((rows, types))
+    assert found[0] == found[1]
