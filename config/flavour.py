@@ -105,6 +105,8 @@ class Flavour:
     """FOUND_ROWS() tells of SELECTs alone: UPDATE and DO leave it."""
     tells_of_impossible_updates: bool
     """The OK packet of an UPDATE whose condition is never true has the text `Rows matched: 0 …`."""
+    lock_holders_are_unsigned: bool
+    """IS_USED_LOCK() is BIGINT UNSIGNED, which is DECIMAL beside a plain number."""
     tells_changes_at_once: bool
     """What a statement's functions have changed is in its own OK, not in that of the next."""
     looks_open_nothing: bool
@@ -237,6 +239,7 @@ MARIADB: Final = Flavour(
     more_commands=True,
     found_rows_of_selects=True,
     tells_of_impossible_updates=False,
+    lock_holders_are_unsigned=False,
     tells_changes_at_once=True,
     looks_open_nothing=True,
     counts_temporary_tables=True,
@@ -324,6 +327,7 @@ MYSQL: Final = Flavour(
     more_commands=False,
     found_rows_of_selects=False,
     tells_of_impossible_updates=True,
+    lock_holders_are_unsigned=True,
     tells_changes_at_once=False,
     looks_open_nothing=False,
     counts_temporary_tables=False,

@@ -25,6 +25,7 @@ from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders, host_of
 from proxy.engine.outside_transaction import reject, run_for_nothing, run_outside_transaction
 from proxy.engine.planning import bind_insert, check_length, plan_masked, plan_masked_off_loop, plan_off_loop
+from proxy.engine.table_locks import releases_first
 from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, commits_first
 from proxy.engine.transcode import refuse_rounded
@@ -169,6 +170,9 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
     if plan.session_slots and asks_holders(client, plan, lambda: _one_host(client, plan, literals)):
         return
     host = plan.host(client.snapshot.topology)
+    again = partial(_one_host, client, plan, literals)
+    if client.session.transaction.pins and releases_first(client, plan.effects, host, again):
+        return
     admit_host(client, plan, host)
     sql = client.sql if plan.unchanged else sent(client, plan, literals)
     if plan.effects is not None and plan.effects.routine:
@@ -216,6 +220,9 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
     session = client.session
     held = session.transaction.held
     host = host_of(client, plan)
+    again = partial(_any_host, client, plan, literals)
+    if session.transaction.pins and releases_first(client, plan.effects, host, again):
+        return
     sql = sent(client, plan, literals)
     effects = effects_on(client, host, plan)
     if session.transaction.explicit and host not in held and not (effects is not None and effects.pins):

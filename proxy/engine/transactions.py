@@ -14,13 +14,14 @@ from proxy.engine.diagnostics import fetch_warnings
 from proxy.engine.locks import host_of
 from proxy.engine.outside_transaction import syntax_error
 from proxy.engine.session_sync import sync_packets
+from proxy.engine.table_locks import unlock_at_begin
 from proxy.engine.task import TaskWork
 from proxy.engine.two_phase import Committing, end_branch, later_warnings
 from proxy.engine.waiting_room import read_only
 from proxy.errors import ProxyError, in_parts
 from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.savepoints import Savepoint, savepoint_of
-from proxy.session.transaction import LOCKED, PLAINLY, XA, completion_of, modes_of
+from proxy.session.transaction import PLAINLY, XA, completion_of, modes_of
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import BindError, Plan, Values, is_one_host
 from rewriter.plans.builtins import (
@@ -60,7 +61,7 @@ def begin(client: Exchange, plan: Begin, values: Values) -> None:
 
 def _begun(client: Exchange, said: Characteristics) -> None:
     session = client.session
-    unlock_tables(client)
+    unlock_at_begin(client)
     session.transaction.start(said, modes_of(session.settings))
     session.transaction.since = client.begun
     session.use_up()
@@ -71,17 +72,6 @@ def _begun(client: Exchange, said: Characteristics) -> None:
         TaskWork(client).start(_open_snapshot(client))
     else:
         client.reply_ok()
-
-
-def unlock_tables(client: Exchange) -> None:
-    """A transaction that begins ends LOCK TABLES: at once, though its first statement opens it."""
-    transaction = client.session.transaction
-    for host, kept in list(transaction.pins.items()):
-        if LOCKED in kept:
-            conn = transaction.held[host]
-            conn.tell(query_packet(PLAIN.start))
-            conn.tell(query_packet(b"ROLLBACK"))
-            kept[:] = [one for one in kept if one != LOCKED]
 
 
 async def _open_snapshot(client: Exchange) -> None:
@@ -143,7 +133,7 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
 
     def after() -> None:
         if completion is Completion.CHAIN:
-            unlock_tables(client)
+            unlock_at_begin(client)
             transaction.start(begun, modes)
             session.use_up()
             transaction.next = next_

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from proxy.backends.collect import Collector
-from proxy.engine.lease import borrowed, give_back
-from proxy.engine.left_behind import pin
+from proxy.engine.table_locks import unlock_everywhere
 from proxy.engine.task import TaskWork
 from proxy.engine.warned import notices
 from proxy.session.outcome import Outcome
-from proxy.session.transaction import LOCKED
 from rewriter.plans import Notice, Values
 from rewriter.plans.builtins import LockTables, SwitchKeys
-from rewriter.sql.statements.effects import Effects
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -30,12 +26,7 @@ def lock_tables(client: Exchange, plan: LockTables, values: Values) -> None:
 
 
 async def _unlock(client: Exchange, plan: LockTables) -> None:
-    transaction = client.session.transaction
-    for host in [host for host, kept in transaction.pins.items() if LOCKED in kept]:
-        async with borrowed(client, host) as conn:
-            await Collector().query(conn, b"UNLOCK TABLES")
-            pin(client.session, conn, Effects(unpins=(LOCKED,)), ())
-        give_back(client, conn)
+    await unlock_everywhere(client)
     _answer(client, plan)
 
 

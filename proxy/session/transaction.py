@@ -36,6 +36,8 @@ PLAINLY: Final = b" AND NO CHAIN NO RELEASE"
 LOCKED = ("tables", "")
 #: And a statement with `profiling` on: SHOW PROFILES is the connection's.
 PROFILED = ("profiling", "")
+#: And FLUSH TABLES … WITH READ LOCK.
+FLUSHED = ("flush", "")
 #: And XA START.
 XA = ("xa", "")
 UNKNOWN_IDENTITY: Final = "0" * 16

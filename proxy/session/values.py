@@ -49,11 +49,18 @@ def _user(session: Session) -> bytes:
 
 
 def _lock_holders(session: Session) -> bytes:
-    """`WHEN 57 THEN 3 …`, of at least one number that no connection has."""
+    """`WHEN 57 THEN 3 …`, of at least one number that no connection has. Only the server knows the number of
+    the statement's own connection, which GET_LOCK may take the lock on. The numbers have the function's type.
+    """
     # connections of two hosts may have one number: the holders of locks on the locks' host come last
     own = {conn.thread_id: session.id for conn in session.transaction.held.values()}
     holders = {0: 0, **own, **session.lock_holders(), **(session.holders_elsewhere or {})}
-    return b"".join(b" WHEN %d THEN %d" % pair for pair in holders.items())
+    number = b"CAST(%d AS UNSIGNED)" if session.env.flavour.lock_holders_are_unsigned else b"%d"
+    pairs = ((b"%d" % thread, id) for thread, id in holders.items())
+    return b"".join(
+        b" WHEN " + thread + b" THEN " + number % id
+        for thread, id in ((b"CONNECTION_ID()", session.id), *pairs)
+    )
 
 
 def _in_transaction(session: Session) -> bytes:

@@ -6,13 +6,13 @@ shardgate's own functions and hints are written into the text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TypedDict
 
 from config.schema import Kind
 from rewriter.bound import BindError, NotSupported
 from rewriter.plan import Plan
-from rewriter.plans import AnyHost, Passthrough, Physical, is_one_host
+from rewriter.plans import AnyHost, Passthrough, Physical, find_host, is_one_host
 from rewriter.route.column_metadata import unsharded_column_metadata
 from rewriter.route.columns import Columns, Extras
 from rewriter.route.context import Statement
@@ -29,6 +29,7 @@ from rewriter.splice import Template
 from rewriter.sql.privileges.reachable import reached, tells_of_others
 from rewriter.sql.privileges.rights import databases_named
 from rewriter.sql.statements.effects import Effects, assigns_insert_id, defines_routine, may_read_views
+from rewriter.sql.statements.forms import Kind as FormKind
 from rewriter.text.edits import Edits
 from rewriter.text.facts import Block, Query, Span, TableRef
 from rewriter.text.parse import Parser
@@ -292,7 +293,7 @@ def plan_confined(statement: Statement) -> Plan | None:
     except Refuse:
         return None
     others = _named_databases(statement)
-    if others is None:
+    if others is None or not _with_home(statement, home, others):
         return None
     text = Text(statement)
     if text.edits and source.is_word(0, "SELECT", "WITH"):
@@ -301,13 +302,27 @@ def plan_confined(statement: Statement) -> Plan | None:
         _label(statement, text, _first(source, "SELECT"))
     about = About(_asked_for(statement, database, others), database)
     if home.form == "physical":
-        if others or _names_default(statement):
-            return None
         return text.plan(Place(locations=((home.keyspace, home.shard),)), about)
     if home.form == "system":
         return text.plan(_system_place(statement, about.databases or (database,)), about)
-    keyspaces = [home.keyspace, *(names.schema.databases[name].keyspace or "" for name in others)]
+    keyspaces = (home.keyspace, *others.values())
     return text.plan(Place(tuple(dict.fromkeys(keyspaces))), about)
+
+
+def _with_home(statement: Statement, home: Target, others: Mapping[str, str]) -> bool:
+    """Whether the host of the current database has the other databases that a statement names, too. Else the
+    names of its tables say where it runs.
+    """
+    names = statement.names
+    if home.form == "physical":
+        return not others and not _names_default(statement)
+    if home.form == "system":
+        return not others
+    try:
+        hosts = {find_host(names.topology, keyspace, None) for keyspace in (home.keyspace, *others.values())}
+    except BindError:
+        return True  # it is told when it runs
+    return len(hosts) == 1
 
 
 def _asked_for(statement: Statement, database: str, others: Iterable[str]) -> tuple[str, ...]:
@@ -322,15 +337,18 @@ def _asked_for(statement: Statement, database: str, others: Iterable[str]) -> tu
     return tuple(dict.fromkeys((*current, *others, *reached(source))))
 
 
-def _named_databases(statement: Statement) -> tuple[str, ...] | None:
-    """The other pass-through databases that a statement names; None when it may name a sharded one. An alias
-    may have a database's name.
+def _named_databases(statement: Statement) -> dict[str, str] | None:
+    """The other databases that a statement names and that are not sharded, with their keyspaces ("" for the
+    default host); None when it may name a sharded one. An alias may have a database's name.
     """
     names, source = statement.names, statement.source
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     named: frozenset[str] | None = None
+    shows = statement.form.kind is FormKind.SHOW
     for at, token in enumerate(source.tokens):
-        if token.kind not in ("word", "name") or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
+        if token.kind not in ("word", "name") or source.is_op(at - 1, "."):
+            continue
+        if not (source.is_op(at + 1, ".") or (shows and source.is_word(at - 1, "FROM", "IN"))):
             continue
         if token.name == names.env.database:
             continue
@@ -341,10 +359,12 @@ def _named_databases(statement: Statement) -> tuple[str, ...] | None:
         if logical is not None and logical.keyspace is None:
             return None
         if logical is not None:
-            found[token.name] = None
+            found[token.name] = logical.keyspace or ""
         elif names.physical(token.name) is not None:
             return None
-    return tuple(found)
+        elif token.name.lower() not in SYSTEM_DATABASES and names.topology.default is not None:
+            found[token.name] = ""
+    return found
 
 
 _BEFORE_TABLE: Final = (

@@ -130,7 +130,7 @@ def test_a_routing_column_by_which_rows_would_be_left_out_is_found(small: Demo) 
     )
     with small.direct() as connection, connection.cursor() as cursor:
         cursor.execute(f"SHOW FULL COLUMNS FROM {database}.email_to_user LIKE 'email'")
-        sound = cursor.fetchone()[2]
+        ((_, _, sound, *_),) = cursor.fetchall()
         cursor.execute(f"ALTER TABLE {database}.{column.format('COLLATE utf8mb4_general_ci')}")
         try:
             status, output = check(small.settings)

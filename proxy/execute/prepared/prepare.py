@@ -28,6 +28,7 @@ from proxy.engine.planning import (
     plan_off_loop,
 )
 from proxy.engine.preparing import learn_again, returns_rounded
+from proxy.engine.table_locks import releases_first
 from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, commits_first
 from proxy.engine.transcode import BinarySink
@@ -362,6 +363,9 @@ def run(
         ):
             return
         host, text = place(client, statement, plan)
+        again = partial(run, client, statement, request, sent, touched=True)
+        if session.transaction.pins and releases_first(client, plan.effects, host, again):
+            return
         if not plan.at_any_host:
             admit_host(client, plan, host)
         execution = StatementRequest(client, statement)

@@ -439,9 +439,11 @@ def _labels(source: Source) -> set[str]:
 def _tells(source: Source) -> bool:
     """Whether a statement in information_schema names one of its views that is not for all."""
     tables, ctes = tables_expected(source), _ctes(source)
+    shown = reached(source) if form_of(source).kind is Kind.SHOW else ()
     for at, token in enumerate(source.tokens):
         if source.is_name(at) and not source.is_op(at + 1, ".", "("):
-            unknown = at in tables and token.name not in ctes and not is_view_for_all(token.name)
+            table = at in tables and token.name not in shown  # SHOW TABLES FROM database
+            unknown = table and token.name not in ctes and not is_view_for_all(token.name)
             if unknown or tells_of_others(token.name):
                 return True
     return False
