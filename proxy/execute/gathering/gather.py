@@ -433,6 +433,9 @@ class _Gathering:
             err = rest.err
             if isinstance(err, Err):
                 err = in_own_words(err, self.names, self.plan.pieces)
+                if effects is not None and effects.variables:  # what was assigned before the error stays
+                    await ask_left_behind(client.session, conn, effects, counted=True)
+                    conn.settings = resting_settings(client)
             client.fail(err, rest.next_seq)
             return
         warned = Diagnostics()
