@@ -17,9 +17,9 @@ STATEMENTS = (
     f"SELECT id INTO @a FROM pins WHERE id IN {PINS}",
     "SELECT IF(@a := 4, EXP(9999), 1) FROM legacy.customers",
     "SELECT (SELECT @a := 7), (SELECT id FROM pins WHERE id > 0) FROM countries",
-    "CREATE TEMPORARY TABLE legacy.made_here SELECT @a := id FROM legacy.customers",
-    "DROP TABLE legacy.made_here",
-    "CREATE TEMPORARY TABLE legacy.made_here (z INT PRIMARY KEY) SELECT @a := id, 1 AS z FROM legacy.customers",
+    "CREATE TEMPORARY TABLE legacy.made SELECT @a := id FROM legacy.customers",
+    "DROP TABLE legacy.made",
+    "CREATE TEMPORARY TABLE legacy.made (z INT PRIMARY KEY) SELECT @a := id, 1 AS z FROM legacy.customers",
 )
 
 
