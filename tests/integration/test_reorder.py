@@ -68,6 +68,7 @@ def board(demo: Demo) -> Iterator[Board]:
         found = Board(connection, PINTEREST.compose(shard=33, type=2, local=next(BOARDS)))
         yield found
         connection.rollback()
+        found.run("SET autocommit = 1")
         found.run(f"DELETE FROM board_has_pins WHERE board_id = {found.id}")
 
 
