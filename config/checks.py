@@ -13,6 +13,9 @@ from config.ranges import shown
 from config.schema import Database, Kind, Schema, Table
 from config.topology import Keyspace, Topology
 
+DROP_KEYSPACES = (
+    "publish this with `shardgate topology put --drop-shards`, which lists it in `dropped_keyspaces`"
+)
 DROP_SHARDS = "publish this with `shardgate topology put --drop-shards`, which lists them in `dropped_shards`"
 """How shards are given up."""
 
@@ -182,10 +185,11 @@ def succession_problems(old: Topology, new: Topology) -> list[Problem]:
 
 
 def lacking_problems(old: Topology, new: Topology) -> list[Problem]:
-    """The shards that `old` has and `new` lacks without listing them as dropped. Statements would not find
-    the rows of such shards, and no statement would fail.
+    """The shards that `old` has and `new` lacks without listing them as dropped: statements would not find
+    their rows, and no statement would fail. The same of unsharded keyspaces, and of the default host.
     """
-    return [
+    found = _lacking_databases(old, new)
+    return found + [
         Problem(
             f"keyspaces.{name}.ranges",
             f"{shown(runs)} in no range, but in version {old.version}, which is in use: their rows would be "
@@ -193,3 +197,26 @@ def lacking_problems(old: Topology, new: Topology) -> list[Problem]:
         )
         for name, runs in new.lacks(old).items()
     ]
+
+
+def _lacking_databases(old: Topology, new: Topology) -> list[Problem]:
+    """The unsharded keyspaces, and the default host, that `old` has and `new` lacks."""
+    found = [
+        Problem(
+            f"keyspaces.{one.name}",
+            f"is missing, but in version {old.version}, which is in use: the rows of its database would be "
+            f"hidden. Put it back. If the database has no rows, {DROP_KEYSPACES}",
+        )
+        for one in new.hidden_keyspaces(old)
+        if one.name not in new.dropped_keyspaces
+    ]
+    if old.default is not None and new.default is None and not new.dropped_default:
+        found.append(
+            Problem(
+                "default",
+                f"is missing, but in version {old.version}, which is in use: the databases on {old.default} "
+                "that the document does not name would be hidden. Put it back. If they have no rows, publish "
+                "this with `shardgate topology put --drop-shards`, which sets `dropped_default`",
+            )
+        )
+    return found

@@ -12,6 +12,8 @@
       lookup: {hash: md5, shards: 4096, database: "msdb{shard:05d}", ranges: [...]}
       global: {master: "MySQL001A:3306", slave: "MySQL001B:3306"}
     dropped_shards: {main: [[512, 767]]}            # shards that were given up, see checks.lacking_problems
+    dropped_keyspaces: [old_shop]                   # unsharded keyspaces that were given up
+    dropped_default: true                           # the default host was given up
 
 Three passes, none of which stops at a problem: the fields by themselves (the models below),
 each keyspace and its ranges, and the fleet: what hosts and database names mean
@@ -122,6 +124,8 @@ class TopologyFields(Part):
     dropped_shards: Annotated[
         dict[str, list[_Bounds]] | None, Field(description="lists of [first, last] by keyspace")
     ] = None
+    dropped_keyspaces: list[Text] | None = None
+    dropped_default: bool = False
 
 
 # --- what they mean together ---------------------------------------------------------------------
@@ -180,11 +184,31 @@ def _read(
     if document.at(("keyspaces",)) is None and document.at(("default",)) is None:
         document.refuse((), "field 'keyspaces' is missing (or 'default', when nothing is sharded)")
     dropped = _read_dropped(fields, keyspaces, document)
+    _read_given_up(fields, keyspaces, document)
     if whole and document.problems:
         return None
     master, slave = (default.master, default.slave) if default else (None, None)
     made_of = MappingProxyType(keyspaces)
-    return Topology(fields.version or 0, made_of, master, slave, document.digest, dropped)
+    given_up = tuple(fields.dropped_keyspaces or ())
+    return Topology(
+        fields.version or 0,
+        made_of,
+        master,
+        slave,
+        document.digest,
+        dropped,
+        given_up,
+        fields.dropped_default,
+    )
+
+
+def _read_given_up(fields: TopologyFields, keyspaces: Mapping[str, Keyspace], document: Document) -> None:
+    """Refuse what is listed as given up and is there."""
+    for number, name in enumerate(fields.dropped_keyspaces or ()):
+        if name in keyspaces:
+            document.refuse(("dropped_keyspaces", number), f"{name} is also a keyspace: remove the entry")
+    if fields.dropped_default and fields.default is not None:
+        document.refuse(("dropped_default",), "there is a default host: remove the entry")
 
 
 def _read_dropped(

@@ -227,6 +227,8 @@ class Topology:
     `default` is the host of the databases that the schema does not name, or None. `digest`
     identifies the document's content, whatever its formatting. `dropped` lists by keyspace the shards
     that were given up: the one sign that shards of the topology before may be missing in this one.
+    `dropped_keyspaces` has the names of the unsharded ones that were given up, `dropped_default` says that
+    the default host was.
     """
 
     version: int
@@ -235,6 +237,8 @@ class Topology:
     default_slave: Host | None = None
     digest: str = ""
     dropped: Mapping[str, Runs] = field(default_factory=dict)
+    dropped_keyspaces: tuple[str, ...] = ()
+    dropped_default: bool = False
 
     hosts: tuple[Host, ...] = field(init=False, repr=False)
     """All masters, in order of first use."""
@@ -264,7 +268,7 @@ class Topology:
     def __reduce__(self) -> tuple[Any, ...]:
         return _topology, (
             self.version, dict(self.keyspaces), self.default, self.default_slave, self.digest,
-            dict(self.dropped),
+            dict(self.dropped), self.dropped_keyspaces, self.dropped_default,
         )  # fmt: skip
 
     @property
@@ -292,6 +296,17 @@ class Topology:
             if left:
                 found[keyspace.name] = left
         return found
+
+    def hidden_keyspaces(self, old: Topology) -> tuple[Keyspace, ...]:
+        """The unsharded keyspaces of `old` whose databases no statement finds by this topology, whether it
+        lists them as dropped or not. A database on the default host is found there by its name.
+        """
+        kept = {one.database_of(None) for one in self.keyspaces.values() if not one.sharded}
+        return tuple(
+            one
+            for one in old.keyspaces.values()
+            if not one.sharded and one.database_of(None) not in kept and one.master != self.default
+        )
 
     def gone(self, keyspace: Keyspace) -> Runs:
         """The shards of a keyspace of another topology that this one does not have."""

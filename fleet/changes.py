@@ -106,3 +106,17 @@ def placed(old: Topology | None, new: Topology) -> dict[Host, list[str]]:
             if host is not None and (before is None or before.host_of(shard) != host):
                 found.setdefault(host, []).append(keyspace.database_of(shard).decode())
     return found
+
+
+def moved_databases(old: Topology, new: Topology) -> dict[tuple[Host, Host], list[str]]:
+    """The databases that have another master in `new`, by the old one and the new one."""
+    found: dict[tuple[Host, Host], list[str]] = {}
+    for name, keyspace in new.keyspaces.items():
+        before = old.keyspaces.get(name)
+        if before is None or before.sharded != keyspace.sharded:
+            continue
+        for shard in keyspace.all_shards if keyspace.sharded else (None,):
+            source, target = before.host_of(shard), keyspace.host_of(shard)
+            if source is not None and target is not None and source != target:
+                found.setdefault((source, target), []).append(keyspace.database_of(shard).decode())
+    return found

@@ -13,10 +13,11 @@ from config.checks import succession_problems
 from config.document import ConfigError, parse
 from config.load import load_topology
 from config.ranges import joined, outside
+from config.reserved import reserved
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Host, Topology
-from fleet.changes import Change, changes, placed
+from fleet.changes import Change, changes, moved_databases, placed
 from fleet.core.errors import Failed, HostError, Refused
 from fleet.core.hosts import Hosts
 from fleet.core.interrupt import to_end
@@ -29,6 +30,7 @@ from fleet.document import read_document, with_dropped, written
 from fleet.rows import databases_with_rows
 
 _SHOWN = 5
+_MOVE = "nobody would find them. `shardgate fleet split` and `promote` take the rows of shards along"
 
 
 class Publishing:
@@ -101,10 +103,13 @@ class Publishing:
                 )
             await self._are_there(self.old)
             await self._refuse_rows(self.old)
+            await self._refuse_other_rows(self.old)
         text = f"publish version {self.new.version}: {self.summary}"
         steps = [Step("publish", text, action="publish", final=True), served]
-        if self.old is not None and self._gone(self.old):
-            asked = "ask once more whether the dropped shards have rows"
+        if self.old is not None and (
+            self._gone(self.old) or (self.old.default is not None and self.new.default is None)
+        ):
+            asked = "ask once more whether the dropped databases have rows"
             steps.append(Step("empty", asked, action="empty", stage=2))
         return steps
 
@@ -115,23 +120,46 @@ class Publishing:
             keyspace = self.new.keyspaces.get(name)
             held = keyspace.columns.runs if keyspace is not None else ()
             listed[name] = joined((*listed.get(name, ()), *outside(runs, held)))
-        self.content = written(with_dropped(read_document(self.content), listed))
+        document = with_dropped(read_document(self.content), listed)
+        names = {*self.new.dropped_keyspaces, *old.dropped_keyspaces}
+        names |= {one.name for one in self.new.hidden_keyspaces(old)}
+        names -= self.new.keyspaces.keys()
+        if names:
+            document["dropped_keyspaces"] = sorted(names)
+        if self.new.default is None and (old.default is not None or old.dropped_default):
+            document["dropped_default"] = True
+        self.content = written(document)
         self.new = self._load(self.content)
 
     def _gone(self, old: Topology) -> dict[Host, list[str]]:
-        """The databases of the shards that `old` has and the document has not, by their master."""
+        """The databases of the shards and unsharded keyspaces that `old` has and the document has not, by
+        their master.
+        """
         found: dict[Host, list[str]] = {}
         for keyspace in old.keyspaces.values():
             for first, last in self.new.gone(keyspace) if keyspace.sharded else ():
                 for shard in range(first, last + 1):
                     host, database = keyspace.places[shard]
                     found.setdefault(host, []).append(database.decode())
+        for keyspace in self.new.hidden_keyspaces(old):
+            if keyspace.master is not None:
+                found.setdefault(keyspace.master, []).append(keyspace.database_of(None).decode())
         return found
 
+    async def _of_default(self, old: Topology) -> list[str]:
+        """The databases that only the default host of `old` says the place of. HostError."""
+        assert old.default is not None
+        listed = await self._hosts.query(old.default, "SELECT schema_name FROM information_schema.schemata")
+        names = [str(name) for (name,) in listed]
+        return [name for name in names if reserved(name) is None and self.new.physical(name) is None]
+
     async def _rows_of_gone(self, old: Topology) -> list[str]:
-        """The hosts with databases that have rows and are no shards any more, in words. HostError."""
+        """The hosts with databases that have rows and are found no more, in words. HostError."""
         found = []
-        for host, names in self._gone(old).items():
+        gone = self._gone(old)
+        if old.default is not None and self.new.default is None:
+            gone.setdefault(old.default, []).extend(await self._of_default(old))
+        for host, names in gone.items():
             full = await databases_with_rows(self._hosts, host, names)
             if full:
                 more = f" and {len(full) - _SHOWN} more" if len(full) > _SHOWN else ""
@@ -144,13 +172,35 @@ class Publishing:
             found = await self._rows_of_gone(old)
         except HostError as error:
             raise Refused(
-                f"{error.host}: {error}: whether the shards that this document lacks have rows is not known"
+                f"{error.host}: {error}: whether databases that this document lacks have rows is not known"
             ) from error
         if found:
             raise Refused(
-                "; ".join(found) + ", and this document lacks these shards: nobody would find the rows. Put "
-                "the ranges back into the document, or move their rows first"
+                "; ".join(found) + ", and this document lacks these databases: nobody would find the rows. "
+                "Put them back into the document, or move their rows first"
             )
+
+    async def _refuse_other_rows(self, old: Topology) -> None:
+        """Refused when databases go to a master that has none of their rows. A master that does not answer
+        is one that they are moved away from.
+        """
+        moved = {pair: names for pair, names in moved_databases(old, self.new).items() if names}
+        try:
+            if old.default is not None and self.new.default not in (None, old.default):
+                assert self.new.default is not None
+                moved.setdefault((old.default, self.new.default), []).extend(await self._of_default(old))
+            lost = []
+            for (source, target), names in moved.items():
+                full = await databases_with_rows(self._hosts, source, names)
+                there = set(await databases_with_rows(self._hosts, target, full)) if full else set()
+                lacking = [name for name in full if name not in there]
+                if lacking:
+                    more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
+                    lost.append(f"{target} has no rows in {', '.join(lacking[:_SHOWN])}{more}, {source} has")
+        except HostError:
+            return
+        if lost:
+            raise Refused("; ".join(lost) + f": {_MOVE}")
 
     async def _still_empty(self, step: Step) -> Mapping[str, Any]:
         """Failed when the proxies have written rows before they followed."""
@@ -158,8 +208,8 @@ class Publishing:
         found = await self._rows_of_gone(self.old)
         if found:
             raise Failed(
-                "; ".join(found) + ", which was written before all proxies served this version. Put the "
-                f"shards back: shardgate topology rollback {self.old.version}"
+                "; ".join(found) + ", which was written before all proxies served this version. Put "
+                f"them back: shardgate topology rollback {self.old.version}"
             )
         return {}
 

@@ -267,6 +267,43 @@ def test_a_keyspace_of_shards_that_becomes_one_database_lacks_its_shards() -> No
     assert "keyspaces.main.ranges" in [one.place for one in succession_problems(old, new)]
 
 
+def test_databases_of_the_topology_in_use_may_not_vanish_unless_they_are_dropped() -> None:
+    def of(*keyspaces: str, default: str | None = "a", **more: object) -> Topology:
+        listed = {name: {"master": "b"} for name in keyspaces}
+        given = {"default": {"master": default}} if default else {}
+        return load_topology({"version": 2, "keyspaces": listed, **given, **more})
+
+    def places(new: Topology) -> list[str]:
+        return [one.place for one in succession_problems(of("shop", "news"), new)]
+
+    assert places(of("shop", "news")) == []
+    assert places(of("shop")) == ["keyspaces.news"]
+    assert places(of("shop", dropped_keyspaces=["news"])) == []
+    assert places(of("shop", default="b")) == []  # there a database is found by its name
+    assert places(of(default=None)) == ["keyspaces.shop", "keyspaces.news", "default"]
+    assert places(of("shop", "news", default=None, dropped_default=True)) == []
+    renamed = {"shop": {"master": "b"}, "papers": {"master": "b", "database": "news"}}
+    assert places(load_topology({"version": 2, "default": {"master": "a"}, "keyspaces": renamed})) == []
+    sharded = {"layout": "pinterest", "database": "d{shard}", "ranges": [{"range": [0, 1], "master": "b"}]}
+    keyspaces = {"shop": {"master": "b"}, "news": sharded}
+    new = load_topology({"version": 2, "default": {"master": "a"}, "keyspaces": keyspaces})
+    assert "keyspaces.news" in places(new)
+
+
+def test_what_was_dropped_and_is_there_is_refused() -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_topology(
+            {
+                "version": 2,
+                "default": {"master": "a"},
+                "keyspaces": {"shop": {"master": "a"}},
+                "dropped_keyspaces": ["shop"],
+                "dropped_default": True,
+            }
+        )
+    assert [one.place for one in caught.value.problems] == ["dropped_keyspaces[0]", "dropped_default"]
+
+
 def test_dropped_shards_are_kept_when_a_topology_is_sent_to_another_process() -> None:
     old = of_shards((0, 3), dropped={"main": [[4, 5]]})
     assert pickle.loads(pickle.dumps(old)).dropped == {"main": ((4, 5),)}

@@ -115,7 +115,7 @@ def test_a_document_that_lacks_shards_is_refused_until_they_are_dropped_and_have
         assert json.loads(topology(world, "get")[1])["version"] == 1
 
     master = world.servers[1].address
-    with_rows = f"{master} has rows in db00003, and this document lacks these shards"
+    with_rows = f"{master} has rows in db00003, and this document lacks these databases"
     world.execute(1, "INSERT INTO db00003.likes (user_id, pin_id, sequence) VALUES (1, 2, 3)")
     file = str(without_the_last_range(world, 2))
     refused(LACKS, "put", file)
@@ -143,12 +143,65 @@ def test_a_rollback_does_not_hide_shards_either(world: World) -> None:
     world.execute(1, "INSERT INTO db00002.likes (user_id, pin_id, sequence) VALUES (1, 2, 3)")
     for word in ([], ["--drop-shards"]):
         status, output = topology(world, "rollback", "2", *word, "--yes")
-        text = f"{master} has rows in db00002, and this document lacks these shards"
+        text = f"{master} has rows in db00002, and this document lacks these databases"
         assert (status, text in output) == (2, True), output
     world.execute(1, "DELETE FROM db00002.likes")
     assert topology(world, "rollback", "2", "--yes")[0] == 0
     document = json.loads(topology(world, "get")[1])
     assert (document["version"], document["dropped_shards"]) == (4, {"main": [[2, 3]]})
+
+
+def written(world: World, version: int, keyspaces: dict[str, Any], default: Any, **more: Any) -> str:
+    """A document of that version with other unsharded keyspaces and another default host."""
+    document = json.loads(json.dumps(world.document)) | {"version": version} | more
+    document["keyspaces"] |= keyspaces
+    document.pop("default", None)
+    if default is not None:
+        document["default"] = default
+    path = world.folder / f"v{version}.json"
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def test_unsharded_databases_with_rows_do_not_vanish_or_move_away_from_them(world: World) -> None:
+    first, second = ({"master": server.address} for server in world.servers[:2])
+    for sql in (
+        "CREATE DATABASE qzxshop",
+        "CREATE TABLE qzxshop.t (a INT)",
+        "INSERT INTO qzxshop.t VALUES (1)",
+    ):
+        world.execute(1, sql)
+    world.execute(0, "CREATE DATABASE qzxshop", "CREATE TABLE qzxshop.t (a INT)")
+    try:
+        start = written(world, 2, {"qzxshop": second}, first)
+        status, output = topology(world, "put", start, "--yes")
+        assert status == 0, output
+        full = f"{world.servers[1].address} has rows in qzxshop"
+        without = written(world, 3, {}, {"master": world.servers[0].address})
+        status, output = topology(world, "put", without, "--yes")
+        assert (status, "keyspaces.qzxshop: is missing, but in version 2" in output) == (2, True), output
+        for arguments in (
+            [without, "--drop-shards"],
+            [written(world, 3, {}, first, dropped_keyspaces=["qzxshop"])],
+        ):
+            status, output = topology(world, "put", *arguments, "--yes")
+            assert (status, full in output) == (2, True), output
+        status, output = topology(world, "put", written(world, 3, {"qzxshop": first}, first), "--yes")
+        lost = f"{world.servers[0].address} has no rows in qzxshop, {world.servers[1].address} has"
+        assert (status, lost in output) == (2, True), output
+        world.execute(1, "DELETE FROM qzxshop.t")
+        without = written(world, 3, {}, first)
+        status, output = topology(world, "put", without, "--drop-shards", "--yes")
+        assert status == 0, output
+        assert json.loads(topology(world, "get")[1])["dropped_keyspaces"] == ["qzxshop"]
+        world.execute(0, "INSERT INTO qzxshop.t VALUES (1)")
+        status, output = topology(world, "put", written(world, 4, {}, None), "--yes")
+        assert (status, "default: is missing, but in version 3" in output) == (2, True), output
+        status, output = topology(world, "put", written(world, 4, {}, None), "--drop-shards", "--yes")
+        assert (status, f"{world.servers[0].address} has rows in qzxshop" in output) == (2, True), output
+    finally:
+        for index in (0, 1):
+            world.execute(index, "DROP DATABASE IF EXISTS qzxshop")
 
 
 def test_rows_that_cannot_be_asked_for_are_taken_for_rows(world: World) -> None:
