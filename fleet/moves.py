@@ -1,8 +1,8 @@
 """Whether databases may be given another master: asked of the hosts before a topology is published.
 
-The new master must be the current copy. It takes writes, replicates from nobody, and has all rows that the old
-master has, which nobody writes there meanwhile. What has no rows may go anywhere that has the tables. Where
-the old master is only a replica of the new one, or both are one server by two names, nothing moves.
+The new master must be the current copy. It takes writes, replicates from nobody, and has all rows that the
+old master has, which nobody writes there meanwhile. What has no rows may go anywhere that has the tables.
+Where the old master is only a replica of the new one, or both are one server by two names, nothing moves.
 """
 
 from __future__ import annotations
