@@ -17,6 +17,7 @@ from config.reserved import reserved
 from config.schema import Schema
 from config.settings import Settings
 from config.topology import Host, Topology
+from fleet import moves
 from fleet.changes import Change, changes, moved_databases, placed
 from fleet.core.errors import Failed, HostError, Refused
 from fleet.core.hosts import Hosts
@@ -30,13 +31,18 @@ from fleet.document import read_document, with_dropped, written
 from fleet.rows import databases_with_rows
 
 _SHOWN = 5
-_MOVE = "nobody would find them. `shardgate fleet split` and `promote` take the rows of shards along"
+_MOVE = (
+    "`shardgate fleet split` moves shards with their rows, `shardgate fleet promote` all that a master has. "
+    "A copy that was made by hand is accepted when it has the same rows and the master that it leaves takes "
+    "no writes. If you know that nothing is missing: --move-shards"
+)
 
 
 class Publishing:
-    """One run. `content`: the document, `source` what it is called. Not `moves`: refused when shards change
-    their master. `drops`: shards of the topology in use that the document lacks are listed in it as dropped.
-    In any case the hosts must say first that such shards have no rows.
+    """One run. `content`: the document, `source` what it is called. `hosts`: as the proxies' own account;
+    `tools`: as the tools' account, where the settings name one. Not `move`: refused when databases go to a
+    master that is not their current copy. `drops`: shards of the topology in use that the document lacks are
+    listed in it as dropped. In any case the hosts must say first that such shards have no rows.
     """
 
     def __init__(
@@ -48,12 +54,14 @@ class Publishing:
         content: bytes,
         source: str,
         *,
-        moves: bool = True,
+        tools: Hosts | None = None,
+        move: bool = False,
         drops: bool = False,
     ) -> None:
         self._settings, self._schema, self.store, self._hosts = settings, schema, store, hosts
+        self._tools = tools or hosts
         self._source = source
-        self._moves, self._drops = moves, drops
+        self._move, self._drops = move, drops
         self.content, self.new = content, self._load(content)
         self.old: Topology | None = None
         self.changes: Sequence[Change] = ()
@@ -93,14 +101,6 @@ class Publishing:
             problems = succession_problems(self.old, self.new)
             if problems:
                 raise ConfigError(problems)
-            moved = [one for one in self.changes if one.moves]
-            if moved and not self._moves:
-                raise Refused(
-                    "; ".join(map(str, moved))
-                    + ": what was written since these shards have left that master "
-                    "is not there. Move them with `shardgate fleet split` or `promote`; or, if you know that "
-                    "nothing is missing, give --move-shards"
-                )
             await self._are_there(self.old)
             await self._refuse_rows(self.old)
             await self._refuse_other_rows(self.old)
@@ -149,7 +149,7 @@ class Publishing:
     async def _of_default(self, old: Topology) -> list[str]:
         """The databases that only the default host of `old` says the place of. HostError."""
         assert old.default is not None
-        listed = await self._hosts.query(old.default, "SELECT schema_name FROM information_schema.schemata")
+        listed = await self._tools.query(old.default, "SELECT schema_name FROM information_schema.schemata")
         names = [str(name) for (name,) in listed]
         return [name for name in names if reserved(name) is None and self.new.physical(name) is None]
 
@@ -181,26 +181,23 @@ class Publishing:
             )
 
     async def _refuse_other_rows(self, old: Topology) -> None:
-        """Refused when databases go to a master that has none of their rows. A master that does not answer
-        is one that they are moved away from.
-        """
-        moved = {pair: names for pair, names in moved_databases(old, self.new).items() if names}
-        try:
-            if old.default is not None and self.new.default not in (None, old.default):
-                assert self.new.default is not None
-                moved.setdefault((old.default, self.new.default), []).extend(await self._of_default(old))
-            lost = []
-            for (source, target), names in moved.items():
-                full = await databases_with_rows(self._hosts, source, names)
-                there = set(await databases_with_rows(self._hosts, target, full)) if full else set()
-                lacking = [name for name in full if name not in there]
-                if lacking:
-                    more = f" and {len(lacking) - _SHOWN} more" if len(lacking) > _SHOWN else ""
-                    lost.append(f"{target} has no rows in {', '.join(lacking[:_SHOWN])}{more}, {source} has")
-        except HostError:
+        """Refused when databases go to a master that is not the current copy of them."""
+        if self._move:
             return
-        if lost:
-            raise Refused("; ".join(lost) + f": {_MOVE}")
+        moved = moved_databases(old, self.new)
+        if old.default is not None and self.new.default not in (None, old.default):
+            assert self.new.default is not None
+            try:
+                names = await self._of_default(old)
+            except HostError as error:
+                raise Refused(
+                    f"{error.host}: {error}: which databases are on the default host is not known. {_MOVE}"
+                ) from error
+            moved.setdefault((old.default, self.new.default), []).extend(names)
+        found = await moves.problems(self._tools, moved)
+        if found:
+            told = "; ".join(str(one) for one in self.changes if one.moves)
+            raise Refused(f"{told}: {'; '.join(found)}. {_MOVE}")
 
     async def _still_empty(self, step: Step) -> Mapping[str, Any]:
         """Failed when the proxies have written rows before they followed."""

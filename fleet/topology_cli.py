@@ -31,6 +31,14 @@ DropOption = Annotated[
     ),
 ]
 
+MoveOption = Annotated[
+    bool,
+    typer.Option(
+        "--move-shards",
+        help="Databases may go to a master that is not their current copy: you know that nothing is missing.",
+    ),
+]
+
 app = typer.Typer(help="The topology's document, in its file or in ZooKeeper.", no_args_is_help=True)
 
 WATCH_SECONDS = 0.5
@@ -56,20 +64,22 @@ def get(config: ConfigOption = CONFIG) -> None:
 def put(
     file: FileArgument,
     config: ConfigOption = CONFIG,
+    move: MoveOption = False,
     drop: DropOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Make FILE the topology: its version is higher, the databases are where it says, and no shard with rows
-    is left out. What changes is shown first.
+    """Make FILE the topology: its version is higher, the databases are where it says with all their rows, and
+    no shard with rows is left out. What changes is shown first.
     """
     from fleet.command import read_document
 
     def document(store: Store) -> tuple[bytes, str]:
         return read_document(file), str(file)
 
-    arguments = {"FILE": str(file)} | ({"drop-shards": True} if drop else {})
-    _publish(config, document, "topology put", arguments, dry_run, yes, drops=drop)
+    arguments = {"FILE": str(file)} | ({"move-shards": True} if move else {})
+    arguments |= {"drop-shards": True} if drop else {}
+    _publish(config, document, "topology put", arguments, dry_run, yes, move=move, drops=drop)
 
 
 @app.command()
@@ -114,15 +124,13 @@ def history(config: ConfigOption = CONFIG) -> None:
 def rollback(
     version: Annotated[int, typer.Argument(help="One of the history.", metavar="VERSION", min=1)],
     config: ConfigOption = CONFIG,
-    move: Annotated[
-        bool, typer.Option("--move-shards", help="Also when shards go back to another master.")
-    ] = False,
+    move: MoveOption = False,
     drop: DropOption = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
-    """Publish what VERSION was, as a new version. Refused when shards would go back to a master that they
-    have left, as what was written since is not there, and when VERSION lacks shards of the one in use.
+    """Publish what VERSION was, as a new version. Refused when databases would go back to a master that has
+    not all their rows, and when VERSION lacks shards of the one in use.
     """
     from fleet.core.publish import kept, version_of
     from fleet.publishing import rolled_back
@@ -133,7 +141,7 @@ def rollback(
 
     arguments = {"VERSION": version} | ({"move-shards": True} if move else {})
     arguments |= {"drop-shards": True} if drop else {}
-    _publish(config, document, "topology rollback", arguments, dry_run, yes, moves=move, drops=drop)
+    _publish(config, document, "topology rollback", arguments, dry_run, yes, move=move, drops=drop)
 
 
 @app.command()
@@ -193,20 +201,23 @@ def _publish(
     dry_run: bool,
     yes: bool,
     *,
-    moves: bool = True,
-    drops: bool = False,
+    move: bool,
+    drops: bool,
 ) -> None:
-    """Publish what `document` gives, with what it is called. Not `moves`: unless shards change masters.
-    `drops`: shards that it lacks are given up.
-    """
+    """Publish what `document` gives, with what it is called. `move`, `drops`: see `Publishing`."""
     from fleet.command import finish, run_until_done, take, with_store
     from fleet.core.hosts import Hosts, connector
     from fleet.publishing import Publishing
 
     def work(settings: Settings, schema: Schema, store: Store) -> int:
         hosts = Hosts(connector(settings.backends, settings.backends.user_for))
-        publishing = Publishing(settings, schema, store, hosts, *document(store), moves=moves, drops=drops)
-        report = run_until_done(_taken(publishing, hosts))
+        login = settings.fleet.login if settings.fleet is not None else settings.backends.user_for
+        tools = Hosts(connector(settings.backends, login))
+        content, source = document(store)
+        publishing = Publishing(
+            settings, schema, store, hosts, content, source, tools=tools, move=move, drops=drops
+        )
+        report = run_until_done(_taken(publishing, hosts, tools))
         done = "would be published" if dry_run else "is published"
         if not report.steps:
             typer.echo(f"version {publishing.new.version} is in use: nothing to do")
@@ -214,8 +225,8 @@ def _publish(
             typer.echo(f"version {publishing.new.version} {done}: {publishing.summary}")
         return finish(report)
 
-    async def _taken(publishing: Publishing, hosts: Hosts) -> Report:
-        async with hosts:
+    async def _taken(publishing: Publishing, hosts: Hosts, tools: Hosts) -> Report:
+        async with hosts, tools:
             tool = publishing.tool(name, arguments)
             return await take(publishing.store, hosts, tool, dry_run=dry_run, yes=yes)
 

@@ -187,7 +187,7 @@ def test_unsharded_databases_with_rows_do_not_vanish_or_move_away_from_them(worl
             status, output = topology(world, "put", *arguments, "--yes")
             assert (status, full in output) == (2, True), output
         status, output = topology(world, "put", written(world, 3, {"qzxshop": first}, first), "--yes")
-        lost = f"{world.servers[0].address} has no rows in qzxshop, {world.servers[1].address} has"
+        lost = f"{full}, {world.servers[0].address} has none there"
         assert (status, lost in output) == (2, True), output
         world.execute(1, "DELETE FROM qzxshop.t")
         without = written(world, 3, {}, first)
@@ -318,15 +318,103 @@ def test_what_is_refused(world: World) -> None:
     assert topology(world, "get")[1] == before
 
 
-def test_going_back_to_a_master_that_shards_have_left(world: World) -> None:
-    """What was written since is not there, so it is not done by the way."""
-    other = world.servers[1].address
-    world.execute(1, "CREATE DATABASE db00000", "CREATE DATABASE db00001")
-    assert topology(world, "put", str(changed(world, 2, master=other)), "--yes")[0] == 0
+ROW = "INSERT INTO db00000.likes (user_id, pin_id, sequence) VALUES (1, 2, {})"
+
+
+def copied(world: World) -> str:
+    """The second server gets the databases of the first one, empty; its address."""
+    for name in ("db00000", "db00001"):
+        tables = [table for (table,) in world.execute(0, f"SHOW TABLES FROM {name}")]
+        made = [world.execute(0, f"SHOW CREATE TABLE {name}.{table}")[0][1] for table in tables]
+        world.execute(1, f"CREATE DATABASE {name}", f"USE {name}", *made)
+    return world.servers[1].address
+
+
+def test_shards_go_to_a_master_that_is_the_current_copy(world: World, kind: str) -> None:
+    """It has the same rows, takes writes, and the old one takes none; else an explicit word is needed."""
+    old, new = world.servers[0].address, copied(world)
+    file = str(changed(world, 2, master=new))
+
+    def refused(text: str, *arguments: str) -> None:
+        status, output = topology(world, *(arguments or ("put", file)), "--yes")
+        assert (status, text in output) == (2, True), output
+        assert f"main 0-1: {old} → {new}" in output, output
+        assert "--move-shards" in output, output
+
+    def closed(server: int, value: str) -> None:
+        words = ["read_only"] if kind == "mariadb" else ["super_read_only", "read_only"]
+        world.execute(server, *(f"SET GLOBAL {word} = {value}" for word in words))
+
+    world.execute(0, ROW.format(3))
+    refused(f"{old} has rows in db00000, {new} has none there")
+    world.execute(1, "RENAME TABLE db00000.likes TO db00000.other")
+    refused(f"{new} has no db00000.likes, which {old} has with rows")
+    world.execute(1, "RENAME TABLE db00000.other TO db00000.likes", ROW.format(4))
+    refused(f"{old} takes writes to db00000, which {new} does not get")
+    if kind == "mysql":
+        world.execute(0, "ALTER DATABASE db00000 READ ONLY = 1")
+    else:
+        closed(0, "ON")
+    try:
+        refused(f"db00000.likes have not the same rows on {old} and on {new}")
+        world.execute(1, "UPDATE db00000.likes SET sequence = 3")
+        closed(1, "ON")
+        refused(f"{new} takes no writes: it is read_only")
+        closed(1, "OFF")
+        if kind == "mysql":
+            world.execute(1, "ALTER DATABASE db00000 READ ONLY = 1")
+            refused(f"db00000 on {new} take no writes: they are READ ONLY")
+            world.execute(1, "ALTER DATABASE db00000 READ ONLY = 0")
+        status, output = topology(world, "put", file, "--yes")
+        assert (status, output) == (0, f"version 2 is published: main 0-1: {old} → {new}\n")
+    finally:
+        closed(0, "OFF")
+        closed(1, "OFF")
+        for index in (0, 1) if kind == "mysql" else ():
+            world.execute(index, "ALTER DATABASE db00000 READ ONLY = 0")
+
+
+def test_an_explicit_word_moves_shards_to_any_master_that_has_the_databases(world: World) -> None:
+    """Also back to one that they have left, where what was written since is missing."""
+    old, new = world.servers[0].address, copied(world)
+    world.execute(0, ROW.format(3))
+    file = str(changed(world, 2, master=new))
+    assert topology(world, "put", file, "--yes")[0] == 2
+    assert topology(world, "put", file, "--yes", "--move-shards")[0] == 0
+    world.execute(1, ROW.format(4))
     status, output = topology(world, "rollback", "1", "--yes")
-    assert status == 2
-    assert f"main 0-1: {other} → {world.servers[0].address}: what was written since" in output
+    assert (status, f"main 0-1: {new} → {old}: {new} takes writes to db00000" in output) == (2, True), output
     assert topology(world, "rollback", "1", "--yes", "--move-shards")[0] == 0
+
+
+def test_shards_without_rows_go_where_their_tables_are(world: World) -> None:
+    old, other = world.servers[0].address, world.servers[1].address
+    world.execute(1, "CREATE DATABASE db00000", "CREATE DATABASE db00001")
+    file = str(changed(world, 2, master=other))
+    status, output = topology(world, "put", file, "--yes")
+    assert (status, f"{other} has no db00000.likes, db00000.pins" in output) == (2, True), output
+    world.execute(1, "DROP DATABASE db00000", "DROP DATABASE db00001")
+    copied(world)
+    assert topology(world, "put", file, "--yes")[0] == 0
+    status, output = topology(world, "rollback", "1", "--yes")
+    assert (status, output) == (0, f"version 3 is published: main 0-1: {other} → {old}\n")
+
+
+def test_the_default_host_does_not_leave_its_databases_behind(world: World) -> None:
+    first, second = ({"master": server.address} for server in world.servers[:2])
+    assert topology(world, "put", written(world, 2, {}, first), "--yes")[0] == 0
+    try:
+        world.execute(0, "CREATE DATABASE qzxapp", "CREATE TABLE qzxapp.t (a INT)")
+        world.execute(0, "INSERT INTO qzxapp.t VALUES (1)")
+        moved = written(world, 3, {}, second)
+        status, output = topology(world, "put", moved, "--yes")
+        old, new = world.servers[0].address, world.servers[1].address
+        text = f"default: {old} → {new}: {new} has no qzxapp.t, which {old} has with rows"
+        assert (status, text in output) == (2, True), output
+        world.execute(0, "DROP DATABASE qzxapp")
+        assert topology(world, "put", moved, "--yes")[0] == 0
+    finally:
+        world.execute(0, "DROP DATABASE IF EXISTS qzxapp")
 
 
 def test_a_broken_topology_is_mended(world: World) -> None:
