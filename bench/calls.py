@@ -85,7 +85,7 @@ def hooked() -> Iterator[Path]:
 
 
 def count(bench: Bench, workload: Workload, folder: Path, events: int) -> Counted:
-    """What the busiest process of the proxy calls in a run of so many events."""
+    """Count the calls in the busiest process of the proxy during a run of `events` events."""
     way = bench.ways[Route.SHARDGATE]
     assert way.pid is not None
     pid = busiest(family(way.pid))

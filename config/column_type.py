@@ -141,7 +141,7 @@ def read_definition(text: str) -> Definition:
 
 
 def definition_of(tokens: Tokens) -> Definition:
-    """What the tokens behind a column's name say. No token is the type of the kind ""."""
+    """The type that the tokens behind a column's name define. Without tokens its kind is ""."""
     if not tokens:
         return _UNKNOWN
     reader = _Reader(tokens)

@@ -37,7 +37,7 @@ class ServerColumn(NamedTuple):
 
     @property
     def definition(self) -> Definition:
-        """What a definition would say of it."""
+        """The column as a definition writes it."""
         extra = self.extra.upper()
         return replace(
             read_definition(self.type),
@@ -91,7 +91,7 @@ def has_no_default(column: Definition) -> bool:
 
 
 def is_sound(collations: Sequence[str]) -> bool:
-    """Whether under each of these collations equal texts have equal bytes; False where there is none."""
+    """Whether texts that are equal under any of these collations have the same bytes. False for none."""
     return bool(collations) and all(one.lower() in SOUND_COLLATIONS for one in collations)
 
 

@@ -139,7 +139,7 @@ class FileSource(WatchedFile[Topology], TopologyThread):
         return found
 
     def _kept(self) -> Topology | None:
-        """The last accepted topology, or None if there is none that can be used."""
+        """The topology that was accepted last. None if there is no usable one."""
         try:
             text = self._last_good.read_bytes() if self._last_good is not None else None
             return None if text is None else self._reading.topology(text, at_once=True)

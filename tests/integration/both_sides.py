@@ -14,6 +14,15 @@ from tests.support.servers import LocalServer
 
 
 @contextmanager
+def logged_in(demo: Demo, plain: LocalServer, database: str = "demo") -> Iterator[tuple[Raw, Raw]]:
+    """A client of the proxy and one of a server, in `database`."""
+    with Raw(demo.host, demo.port) as through, Raw("127.0.0.1", plain.port) as direct:
+        assert through.login("demo", "demo", database).kind == "ok"
+        assert direct.login(plain.user, plain.password, database).kind == "ok"
+        yield through, direct
+
+
+@contextmanager
 def both_sides(demo: Demo, plain: LocalServer, table: str) -> Iterator[tuple[Raw, Raw]]:
     """A client of the proxy and one of a server, in `table` of one row (n: 0), which both have."""
     with ExitStack() as stack:
@@ -23,11 +32,7 @@ def both_sides(demo: Demo, plain: LocalServer, table: str) -> Iterator[tuple[Raw
             cursor.execute(f"CREATE TABLE scripts.{table} (n INT)")
             cursor.execute(f"INSERT INTO scripts.{table} VALUES (0)")
             stack.callback(cursor.execute, f"DROP TABLE scripts.{table}")
-        through = stack.enter_context(Raw(demo.host, demo.port))
-        direct = stack.enter_context(Raw("127.0.0.1", plain.port))
-        assert through.login("demo", "demo", "scripts").kind == "ok"
-        assert direct.login(plain.user, plain.password, "scripts").kind == "ok"
-        yield through, direct
+        yield stack.enter_context(logged_in(demo, plain, "scripts"))
 
 
 @contextmanager

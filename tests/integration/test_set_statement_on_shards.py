@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from typing import Any
 
 import pymysql
@@ -11,6 +10,7 @@ import pytest
 from pymysql.constants import CLIENT
 
 from tests.integration.binary import Binary, Prepared, integer
+from tests.integration.both_sides import logged_in
 from tests.integration.raw import Raw
 from tests.integration.replies import Reply
 from tests.support.demo import Demo
@@ -84,11 +84,7 @@ def same(one: Reply) -> tuple[Any, ...]:
 
 @pytest.fixture
 def sides(demo: Demo, plain: LocalServer) -> Iterator[tuple[Raw, Raw]]:
-    with ExitStack() as stack:
-        proxy = stack.enter_context(Raw(demo.host, demo.port))
-        server = stack.enter_context(Raw("127.0.0.1", plain.port))
-        assert proxy.login("demo", "demo", "demo").kind == "ok"
-        assert server.login(plain.user, plain.password, "demo").kind == "ok"
+    with logged_in(demo, plain) as (proxy, server):
         for client in (proxy, server):
             client.ask(CLEAR)
             client.ask("SET @st = 7")

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 
 import pytest
 
 from tests.integration.binary import Answer, Binary
+from tests.integration.both_sides import logged_in
 from tests.integration.raw import Raw
 from tests.support.demo import Demo
 from tests.support.servers import LocalServer
@@ -44,12 +44,8 @@ STATEMENTS = (
 
 @pytest.fixture
 def sides(demo: Demo, plain: LocalServer) -> Iterator[tuple[Raw, Raw]]:
-    with ExitStack() as stack:
-        proxy = stack.enter_context(Raw(demo.host, demo.port))
-        server = stack.enter_context(Raw("127.0.0.1", plain.port))
-        assert proxy.login("demo", "demo", "demo").kind == "ok"
-        assert server.login(plain.user, plain.password, "demo").kind == "ok"
-        yield proxy, server
+    with logged_in(demo, plain) as both:
+        yield both
 
 
 @pytest.mark.parametrize("begin", ["DO 0", "BEGIN", "SET autocommit = 0"])

@@ -5,6 +5,7 @@ client's, over a connection that needs nothing to be told before.
 
 from __future__ import annotations
 
+from functools import partial
 from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -33,20 +34,17 @@ _OF_HEAD = 5  # bytes of the payload in `_HEAD`
 
 
 class HostExecute(Request):
-    """The EXECUTE at work; each client has one, used again. `packet`: as it came, with its header."""
+    """The EXECUTE at work; each client has one, used again."""
 
-    __slots__ = ("again", "client", "forgotten", "general", "packet", "repeat", "statement")
+    __slots__ = ("client", "execute", "forgotten", "repeat")
 
     def __init__(self, client: Exchange, execute: Callable[[Exchange, bytes], None]) -> None:
         """`execute`: runs the payload of an EXECUTE by the general way."""
         super().__init__(client.relay)
         self.client = client
-        self.packet = b""
-        self.statement: Statement = None  # type: ignore[assignment]  # set by `run`
-        self.repeat: HostRepeat = None  # type: ignore[assignment]
+        self.repeat: HostRepeat = None  # type: ignore[assignment]  # set by `run`
         self.forgotten = False  # the server does not know the statement any more
-        self.general = execute
-        self.again = self._execute  # bound once
+        self.execute = execute
 
     def run(self, statement: Statement, repeat: HostRepeat, packet: bytes) -> bool:
         """Send it. False: something is otherwise than the last time, and nothing was done."""
@@ -76,8 +74,9 @@ class HostExecute(Request):
         client.ready, client.seq, client.snapshot = False, 0, snapshot
         client.begun = conn.begun = monotonic()
         client.sql, client.kind, client.plan = statement.sql, repeat.plan.kind, repeat.plan
-        client.reading, client.again, client.below = repeat.reading, self.again, None
-        self.statement, self.repeat, self.packet = statement, repeat, packet
+        client.reading = repeat.reading
+        client.again, client.below = partial(self.execute, client, packet[4:]), None
+        self.repeat = repeat
         statement.number = number
         client.relay.take_up(conn, self, repeat, fresh=held is None)
         rest = repeat.head_sent + packet[repeat.begin :]
@@ -90,9 +89,6 @@ class HostExecute(Request):
         if within:
             conn.usual = settings.status | _IN_TRANS  # which the relay accepts
         return True
-
-    def _execute(self) -> None:
-        self.general(self.client, self.packet[4:])
 
     def send(self, conn: BackendConnection) -> None:
         """Another time, as it has not run: the general way does that."""
@@ -135,10 +131,11 @@ class HostExecute(Request):
     def _run_anew(self, conn: BackendConnection) -> None:
         """By the general way."""
         client = self.client
+        assert client.again is not None
         client.relay.conn = client.work = None
         if client.session.transaction.held.get(conn.host) is not conn:
             lease.free(conn)
         try:
-            self.again()
+            client.again()
         except Exception as error:
             client.met(error)
