@@ -25,7 +25,7 @@ from config.topology import Topology
 from proxy.catalog.facts import ServerFacts, ask, ask_rest
 from proxy.catalog.tables import PERIOD
 from proxy.engine.services import Services
-from proxy.frontend.drain import ask_to_leave
+from proxy.frontend.drain import PAUSE, ask_to_leave
 from proxy.frontend.entrance import Entrance
 from proxy.frontend.idle import look_at_idle
 from proxy.frontend.rights import follow_users, set_users
@@ -551,11 +551,13 @@ class Worker:
         if self.status is not None:
             await self.status.step_aside()
         log.info("draining", clients=len(services.clients.connections))
+        before = 0.0  # nobody is ended in the first round
         while (now := time.monotonic()) < since + limit and (
             services.clients.connections or await self._tells_of_others()
         ):
-            ask_to_leave(services, now, since, limit)
-            await asyncio.sleep(0.02)
+            ask_to_leave(services, now, since, limit, before)
+            before = now
+            await asyncio.sleep(PAUSE)
         left = list(services.clients.sessions.values())
         if left:
             log.warning(

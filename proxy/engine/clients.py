@@ -31,6 +31,7 @@ class Connected(Protocol):
 
     begun: float
     closed: bool
+    descriptor: int
     held: int
     kind: str
     leaving: Leaving

@@ -5,7 +5,9 @@ to, gently first, since what a pool does with a connection that has ended depend
 
 - One that has done nothing for a while lies in its pool. Pools look at such a connection before they give
   it out (HikariCP from 500 ms on, many always), find it closed and open another. That is done from the
-  beginning, and COM_PING, which is such a look, is answered by the end of the connection.
+  beginning, and COM_PING, which is such a look, is answered by the end of the connection. A session whose
+  command waits in the socket is not idle, and on a machine that was busy nobody is: a client that had no
+  processor has looked already, and sends now.
 - One that is used all the time ends from half of the time on with the reply that ends a transaction, and
   from three quarters on with any reply outside of one. The end comes with the reply, so that whoever looks
   sees it. Nothing is said besides: an ERR packet that nobody has asked for hides the end from pools that
@@ -14,29 +16,51 @@ to, gently first, since what a pool does with a connection that has ended depend
 
 from __future__ import annotations
 
+import select
 from typing import TYPE_CHECKING
 
 from proxy.engine.work import Leaving
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from proxy.engine.clients import Connected
     from proxy.engine.services import Services
 
 #: Seconds without a command after which a session is taken to lie in a pool.
 _QUIET = 0.6
 #: Sessions that are ended at once: all of them open others.
 _AT_ONCE = 50
+#: Seconds between two rounds, and the delay of a round from which on the machine counts as busy.
+PAUSE = 0.02
+_LATE = 0.1
 
 
-def ask_to_leave(services: Services, now: float, since: float, limit: float) -> None:
-    """End the sessions whose time has come. All in seconds: it drains since `since`, `limit` at most."""
+def ask_to_leave(services: Services, now: float, since: float, limit: float, before: float) -> None:
+    """End the sessions whose time has come. All in seconds: it drains since `since`, `limit` at most, and the
+    last round was at `before`.
+    """
     passed = now - since
     quiet = min(_QUIET, limit / 4)
-    ended = 0
+    idle: list[Connected] = []
     for client in list(services.clients.sessions.values()):
         within = client.session.transaction.open
         if client.ready and not within and now - client.begun >= quiet:
-            if ended < _AT_ONCE:
-                client.close()
-                ended += 1
+            idle.append(client)
         elif passed >= limit * (0.5 if within else 0.75) and not client.leaving:
             client.leaving = Leaving.BETWEEN_TRANSACTIONS
+    if now - before < _LATE:
+        idle = idle[:_AT_ONCE]
+        waiting = _have_sent(idle)
+        for client in idle:
+            if client.descriptor not in waiting:
+                client.close()
+
+
+def _have_sent(clients: Iterable[Connected]) -> set[int]:
+    """The descriptors that can be read from."""
+    poll = select.poll()
+    for client in clients:
+        if client.descriptor >= 0:
+            poll.register(client.descriptor, select.POLLIN)
+    return {descriptor for descriptor, _ in poll.poll(0)}

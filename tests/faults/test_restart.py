@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -200,6 +201,7 @@ class _Client:
         self.ready = idle is not None
         self.begun = 100.0 - (idle or 0.0)
         self.leaving = Leaving.NOT
+        self.descriptor = -1
         self.ended = False
         self.session: Any = self
         self.transaction: Any = self
@@ -226,6 +228,22 @@ class _Client:
 def test_who_is_asked_to_leave(passed: float, idle: float | None, within: bool, expected: str) -> None:
     client = _Client(idle, within)
     services: Any = type("", (), {"clients": type("", (), {"sessions": {1: client}})})
-    ask_to_leave(services, 100.0, 100.0 - passed, 20.0)
+    ask_to_leave(services, 100.0, 100.0 - passed, 20.0, 99.98)
     found = "ended" if client.ended else "asked" if client.leaving else "stays"
     assert found == expected
+
+
+def test_nobody_is_ended_whose_command_waits_or_who_had_no_processor() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        client = _Client(5.0, within=False)
+        client.descriptor = near.fileno()
+        services: Any = type("", (), {"clients": type("", (), {"sessions": {1: client}})})
+        ask_to_leave(services, 100.0, 90.0, 20.0, before=99.5)
+        assert not client.ended
+        far.send(b"a command")
+        ask_to_leave(services, 100.0, 90.0, 20.0, before=99.98)
+        assert not client.ended
+        near.recv(100)
+        ask_to_leave(services, 100.0, 90.0, 20.0, before=99.98)
+        assert client.ended
