@@ -250,7 +250,7 @@ _KINDS = (
         "Table '{table}' is specified twice, both as a target for '{verb}' and as a separate source for data",
     ),
     ErrorKind("wrong_usage", 1221, "HY000", "Incorrect usage of {verb} and {clause}"),
-    ErrorKind("unknown_dropped", 1051, "42S02", "Unknown table '{database}.{table}'"),
+    ErrorKind("unknown_dropped", 1051, "42S02", "Unknown table '{tables}'"),
     ErrorKind("unknown_star", 1051, "42S02", "Unknown table '{table}'"),
     ErrorKind("unknown_target", 1109, "42S02", "Unknown table '{table}' in MULTI DELETE"),
     ErrorKind("not_unique_table", 1066, "42000", "Not unique table/alias: '{table}'"),

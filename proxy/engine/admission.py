@@ -329,10 +329,14 @@ def check_begins(sent: Sent) -> Verdict:
 
 def check_table_locks(asked: Planned) -> Verdict:
     """While LOCK TABLES holds, a statement may name no other tables; it locks no sharded ones."""
-    transaction, tables = asked.session.transaction, asked.plan.sharded_tables
-    if not tables or not transaction.locks_tables:
+    if not asked.session.transaction.locks_tables:
         return PROCEED
-    return Refuse(ProxyError("table_not_locked", table=tables[0].rpartition(".")[2]))
+    tables, refusal = asked.plan.sharded_tables, asked.plan.refusal
+    if tables:
+        return Refuse(ProxyError("table_not_locked", table=tables[0].rpartition(".")[2]))
+    if refusal is not None and refusal.error == "unknown_table":  # a server does not look whether it exists
+        return Refuse(ProxyError("table_not_locked", table=refusal.arguments["table"]))
+    return PROCEED
 
 
 RIGHTS: Final = (check_reserved, check_databases, check_role, check_every_database, check_unseen)

@@ -39,3 +39,6 @@ class AtWork(Protocol):
     snapshot: Snapshot
     sql: bytes
     visits: list[Visit] | None
+
+    @property
+    def prepared_env(self) -> Env | None: ...

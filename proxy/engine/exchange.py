@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger("session")
 
-Describe = Callable[[list[bytes], list[bytes]], bytes]
-"""Makes the reply to COM_STMT_PREPARE of the definitions of parameters and columns."""
+Describe = Callable[[list[bytes], list[bytes], int], bytes]
+"""Makes the reply to COM_STMT_PREPARE of the definitions of parameters and columns, and the number of
+warnings."""
 
 
 class Standing(Protocol):
@@ -336,6 +337,12 @@ class Exchange(ABC):
     def observed(self, outcome: str, seconds: float) -> None:
         """The command at work is answered, and has taken longer than `observe_after`."""
         observe(self, outcome, seconds)
+
+    @property
+    def prepared_env(self) -> Env | None:
+        """What the text at work is read with, if it is a prepared statement's."""
+        reading = self.reading
+        return None if reading is None or reading[0] is not self.sql else reading[1]
 
     def runs_again_by(self, run: Callable[[], None]) -> None:
         """The command at work, which is no COM_QUERY, can be run a second time by `run`, with the sinks that

@@ -90,7 +90,8 @@ def _unplaced(client: AtWork, text: str) -> ProxyError | None:
         return None
     session = client.session
     flavour = session.env.flavour
-    database = session.database if client.reading is None else client.reading[1].database
+    prepared = client.prepared_env
+    database = session.database if prepared is None else prepared.database
     if database is None and flavour.functions_need_database:
         return ProxyError("no_database")
     name = found[1] or calls[0]

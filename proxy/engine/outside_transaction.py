@@ -10,11 +10,11 @@ from config.topology import Topology
 from proxy.backends.collect import Collector
 from proxy.engine.diagnostics import drain_diagnostics
 from proxy.engine.lease import borrowed
-from proxy.engine.session_sync import assigning
+from proxy.engine.session_sync import asks_for_warnings, effects_packets, preparing
 from proxy.engine.task import TaskWork
 from proxy.engine.warned import notices
 from proxy.errors import ProxyError
-from proxy.session.outcome import RESULT_SET, Diagnostic, Outcome
+from proxy.session.outcome import RESULT_SET, Diagnostic, Diagnostics, Outcome
 from proxy.session.values import quote
 from proxy.wire.constants import SYNTAX_ERROR
 from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
@@ -45,12 +45,15 @@ async def run_outside_transaction(
     """
     session = client.session
     async with borrowed(client, host, database) as conn:
-        if effects is not None:
-            assigning(session, conn, effects)
-        reply = await Collector(client.named, own=False, client=client).run(conn, query_packet(sql))
-        found: list[Diagnostic] = []
+        packets, count = effects_packets(session, conn, effects) if effects is not None else (b"", 0)
+        asks = effects is not None and asks_for_warnings(session, effects)
+        reply = Collector(client.named, own=False, client=client)
+        await reply.run(conn, packets + query_packet(sql), count)
+        found = Diagnostics()
         if reply.warnings or reply.err is not None or effects is not None:
             found = await drain_diagnostics(client, conn, effects, literals)
+        if asks and not found.keeps:
+            session.apply(Outcome(diagnostics=[]))
     counted = session.found_rows
     answer(client, reply, found)
     if effects is not None and effects.found_rows != "":
@@ -186,10 +189,26 @@ async def prepared_error(client: Exchange, host: str, sql: bytes, database: str 
         return None  # no quoting is sure to hold it
     text = quote(sql, client.session.no_backslash_escapes)
     async with borrowed(client, host, database) as conn:
+        preparing(client.session, conn, None if client.plan is None else client.plan.facts)
         reply = await Collector().query(conn, b"PREPARE shardgate_probe FROM " + text)
         if reply.err is None:
             await Collector().query(conn, b"DEALLOCATE PREPARE shardgate_probe")
     return reply.err
+
+
+def refuse_unpreparable(client: Exchange, plan: Reject, sql: bytes) -> None:
+    """Answer COM_STMT_PREPARE with a server's error, if that does not prepare such statements, or else with
+    the plan's.
+    """
+    TaskWork(client).start(_refuse_unpreparable(client, plan, sql))
+
+
+async def _refuse_unpreparable(client: Exchange, plan: Reject, sql: bytes) -> None:
+    host = next(iter(client.session.transaction.held), None) or client.snapshot.topology.hosts[0]
+    found = await prepared_error(client, host, sql, _any_database(client.snapshot.topology, host))
+    if found is None or found.code not in _NOT_PREPARED:
+        raise ProxyError(plan.error, **plan.arguments)
+    client.fail(found)
 
 
 def reject(client: Exchange, plan: Reject, literals: Values) -> None:

@@ -12,6 +12,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.receiver import Receiver
 from proxy.errors import ProxyError
 from proxy.load import Load
+from proxy.session.outcome import Diagnostics
 from rewriter.plans import Values
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.sql.statements.effects import Effects
@@ -120,6 +121,10 @@ class Request(ABC):
     @abstractmethod
     def send(self, conn: BackendConnection) -> None:
         """Send it over `conn`, whose current database is the right one."""
+
+    def warned(self, found: Diagnostics) -> None:
+        """The warnings of the reply that was the last one, if it had any."""
+        del found
 
     # -- Receiver
     # ---------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from proxy.backends.connection import BackendConnection
 from proxy.backends.reworded import AttributedConnection
 from proxy.backends.statements import ServerStatements, close_packet
 from proxy.engine.lease import borrowed
+from proxy.engine.session_sync import preparing
 from proxy.engine.transcode import definitions, exact_of
 from proxy.errors import ProxyError
 from proxy.session.values import values_of
@@ -18,10 +19,12 @@ from proxy.wire.binary import Execute
 from proxy.wire.packets import Err, frame
 from proxy.wire.replies import PREPARED
 from rewriter.plans import BindError, HostStatement, Plan
+from rewriter.sql.statements.facts import StatementFacts
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
     from proxy.session.prepared import Statement
+    from proxy.session.state import Session
 
 _PLAIN: Final = Execute(0, 0, b"", b"", b"")
 _UNKNOWN: Final = "1"
@@ -54,28 +57,43 @@ class Preparation(Collector):
 
 
 async def preparation(
-    conn: BackendConnection, sql: bytes, packets: bytes = b"", sync_packets: int = 0
+    session: Session,
+    conn: BackendConnection,
+    sql: bytes,
+    facts: StatementFacts | None,
+    packets: bytes = b"",
+    sync_packets: int = 0,
 ) -> Preparation:
-    """Prepare `sql` behind `packets`. Raises ServerError."""
+    """Prepare `sql`, a statement with these facts, behind `packets`. Raises ServerError."""
     reply = Preparation()
+    preparing(session, conn, facts)
     await reply.run(conn, packets + frame(b"\x16" + sql), sync_packets)
     if reply.err is not None:
         raise ServerError(reply.err)
     return reply
 
 
-async def execution(conn: BackendConnection, packets: bytes, sync_packets: int, sql: bytes) -> bytes:
+async def execution(
+    session: Session,
+    conn: BackendConnection,
+    sql: bytes,
+    facts: StatementFacts | None,
+    packets: bytes,
+    sync_packets: int,
+) -> bytes:
     """Prepare `sql`, which has no parameters, behind `packets`: what executes and closes it. Raises
     ServerError.
     """
-    reply = await preparation(conn, sql, packets, sync_packets)
+    reply = await preparation(session, conn, sql, facts, packets, sync_packets)
     packed = _PLAIN.attributed if isinstance(conn, AttributedConnection) else _PLAIN.packet
     return frame(packed(reply.number, b"", 0)) + close_packet(reply.number)
 
 
-async def columns_of(conn: BackendConnection, sql: bytes) -> tuple[list[bytes], list[bytes]]:
+async def columns_of(
+    session: Session, conn: BackendConnection, sql: bytes, facts: StatementFacts | None
+) -> tuple[list[bytes], list[bytes]]:
     """The definitions of a statement's parameters and columns. Raises ServerError."""
-    reply = await preparation(conn, sql)
+    reply = await preparation(session, conn, sql, facts)
     if conn.statements is None:
         conn.statements = ServerStatements()
     conn.statements.leaving += close_packet(reply.number)
@@ -86,7 +104,7 @@ async def unresolved(client: Exchange, asked: HostStatement) -> Err | None:
     """The error that a server finds in a statement without running it: in its syntax or its names."""
     async with borrowed(client, asked.host) as conn:
         try:
-            reply = await preparation(conn, asked.sql)
+            reply = await preparation(client.session, conn, asked.sql, known_facts(client))
         except ServerError as error:
             return None if error.err.code == _TOO_MANY_PREPARED else error.err
         conn.transport.write(close_packet(reply.number))
@@ -94,6 +112,11 @@ async def unresolved(client: Exchange, asked: HostStatement) -> Err | None:
             return None
         # a `?` is an error of syntax in a statement that the client has not prepared
         return (await Collector().query(conn, b"EXPLAIN " + asked.sql)).err
+
+
+def known_facts(client: Exchange) -> StatementFacts | None:
+    """The facts of the statement at work, if it is known which that is."""
+    return None if client.plan is None else client.plan.facts
 
 
 def returns_rounded(client: Exchange, plan: Plan, sql: bytes) -> bool:
@@ -129,6 +152,6 @@ async def learn_again(client: Exchange, statement: Statement) -> None:
     assert asked is not None
     try:
         async with borrowed(client, asked.host) as conn:
-            statement.exact = exact_of((await columns_of(conn, asked.sql))[1])
+            statement.exact = exact_of((await columns_of(session, conn, asked.sql, plan.facts))[1])
     except ServerError:
         return

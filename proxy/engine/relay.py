@@ -553,9 +553,10 @@ class Relay:
         held = client.session.transaction.held.get(conn.host) is conn
         found = await drain_diagnostics(client, conn, effects, literals)
         self.draining = self.task = None
+        if self.request is not None:
+            self.request.warned(found)
         if found or found.total or not (failed or found.keeps or self._keeps_warnings(effects)):
-            composed = None if self.plain else self.id_offset
-            shown = found if composed is None else composed_rows(found, composed)
+            shown = found if self.plain or self.id_offset is None else composed_rows(found, self.id_offset)
             shown += noted
             client.session.apply(Outcome(diagnostics=shown))
         if client.closed:
@@ -592,9 +593,6 @@ class Relay:
             self.client.fail(ProxyError("killed"))
 
     def flow(self) -> None:
-        if self.conn is None:
-            return
-        if self.client.writing_paused:
-            self.conn.transport.pause_reading()
-        else:
-            self.conn.transport.resume_reading()
+        if self.conn is not None:
+            transport = self.conn.transport
+            (transport.pause_reading if self.client.writing_paused else transport.resume_reading)()

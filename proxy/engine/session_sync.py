@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
@@ -10,6 +11,7 @@ from proxy.wire.constants import Status
 from proxy.wire.packets import query_packet
 from rewriter.plans.characteristics import PLAIN
 from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.facts import StatementFacts
 from rewriter.sql.statements.found_rows import PRIMED
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def effects_packets(session: Session, conn: BackendConnection, effects: Effects)
     """
     assigning(session, conn, effects)
     packets = []
-    if effects.found_rows == PRIMED and XA not in session.transaction.pins.get(conn.host, ()):
+    if effects.found_rows == PRIMED and primes(session, conn):
         packets.append(_PRIME[session.env.flavour.name])
     if effects.may_ask_insert_id:
         packets.append(b"SET last_insert_id=%d" % session.last_insert_id)
@@ -58,13 +60,24 @@ def effects_packets(session: Session, conn: BackendConnection, effects: Effects)
     return b"".join(map(query_packet, packets)), len(packets)
 
 
+def primes(session: Session, conn: BackendConnection) -> bool:
+    """Whether FOUND_ROWS() of the connection can be made one that says nothing else has counted since."""
+    return XA not in session.transaction.pins.get(conn.host, ())
+
+
+def priming_packet(session: Session) -> bytes:
+    """The statement that does."""
+    return query_packet(_PRIME[session.env.flavour.name])
+
+
 def asks_for_warnings(session: Session, effects: Effects) -> bool:
     """Whether only the server knows if the statement keeps the warnings that the session has: it runs code,
-    which keeps them on MariaDB unless it touches a table or gives warnings of its own.
+    which keeps them on MariaDB unless it touches a table or gives warnings of its own, or it waits for a lock
+    of GET_LOCK in vain, which ends them.
     """
     if not session.diagnostics or not session.env.flavour.keeps_warnings:
         return False
-    return effects.routine or bool(effects.calls)
+    return effects.routine or effects.locks or bool(effects.calls)
 
 
 def assigning(session: Session, conn: BackendConnection, effects: Effects) -> None:
@@ -72,7 +85,23 @@ def assigning(session: Session, conn: BackendConnection, effects: Effects) -> No
     them back ends that. Where a way of running forgets to, the next session's SET gives them their values, so
     that it never sees another session's.
     """
-    names = [f"@{name}" for name in effects.variables if session.names(name)]
+    _unsure(session, conn, effects.variables)
+
+
+def preparing(session: Session, conn: BackendConnection, facts: StatementFacts | None) -> None:
+    """Note the same of a statement that `conn` prepares. None for `facts` that are not known: the connection
+    is reset before another session gets it.
+    """
+    if not session.env.flavour.prepare_assigns:
+        return
+    if facts is None:
+        conn.unclean = True
+    else:
+        _unsure(session, conn, facts.assigns)
+
+
+def _unsure(session: Session, conn: BackendConnection, variables: Iterable[str]) -> None:
+    names = [f"@{name}" for name in variables if session.names(name)]
     if names:
         conn.settings = conn.settings.unsure_of(names)
 

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.engine.loading import results_form
 from proxy.engine.result import ResultSink, Rewritten
+from proxy.engine.warned import without_text
 from proxy.errors import ProxyError
+from proxy.session.outcome import Outcome
 from proxy.wire import row_packets
 from proxy.wire.binary import Heading, RowEncoder
 from proxy.wire.column_metadata import Header
 from proxy.wire.constants import BINARY_COLLATION, MAX_PAYLOAD, ColumnFlag, ColumnType
-from proxy.wire.packets import PacketReader, eof_packet, frame
+from proxy.wire.packets import PacketReader, eof_packet, frame, lenenc_bytes, parse_ok, read_lenenc_bytes
 from proxy.wire.resultset import Column, decode_column, fitted
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 
 _NONE: Final = RowEncoder(())
+_ERR: Final = 0xFF
 _EOF: Final = b"\5\0\0"
 _EOF_SIZE: Final = 9
 """An EOF packet: how it begins, and its size."""
@@ -57,6 +60,7 @@ class BinarySink(Rewritten):
             known is not None
             and known.packets[3] == self._seq  # else they would get other numbers
             and not self._begun
+            and not self.statement.text_warnings
             and isinstance(data, bytes)
             and data.startswith(known.packets)
             and self._reader.expect_rows(known.columns)
@@ -93,9 +97,36 @@ class BinarySink(Rewritten):
     def row(self, payload: bytes) -> bytes:
         return self._encoder.row(payload)
 
+    def end(self, payload: bytes) -> None:
+        text = self.statement.text_warnings
+        super().end(_warning_less(payload, text) if text else payload)
+
+    def answered(self, outcome: str) -> bool:
+        if self.statement.text_warnings and not self.passes:
+            session = self.client.session
+            session.apply(Outcome(diagnostics=without_text(session.diagnostics)))
+        return super().answered(outcome)
+
     def remove(self) -> None:
         self.client.relay.once = None
         super().remove()
+
+
+def _warning_less(payload: bytes, less: int) -> bytes:
+    """An OK or EOF packet that tells of so many warnings less, or an ERR packet as it is."""
+    if payload[0] == _ERR:
+        return payload
+    if payload[0] == 0xFE:
+        count = int.from_bytes(payload[1:3], "little")
+        return payload[:1] + max(count - less, 0).to_bytes(2, "little") + payload[3:]
+    ok = parse_ok(payload)
+    left = max(ok.warnings - less, 0)
+    info, at = read_lenenc_bytes(ok.info, 0) if ok.info else (b"", 0)
+    told = b"Warnings: %d" % ok.warnings  # behind the rows of an UPDATE or INSERT
+    if info is not None and info.endswith(told):
+        info = info[: -len(told)] + b"Warnings: %d" % left
+    shown = lenenc_bytes(info or b"") + ok.info[at:] if ok.info else b""
+    return payload[: -len(ok.info) - 2] + left.to_bytes(2, "little") + shown
 
 
 def binary_reply(client: Exchange, statement: Statement, data: bytes, header: Header) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from proxy.errors import ProxyError
@@ -39,6 +39,23 @@ def without_phantoms(found: Diagnostics) -> Diagnostics:
     gone = len(found) - len(left)
     left.total = found.total - gone if left or not gone else 0
     left.errors = found.errors
+    return left
+
+
+def of_text(found: Iterable[Diagnostic]) -> int:
+    """How many warnings are of a text, which a server gives at PREPARE and not with each EXECUTE."""
+    return sum(map(_is_of_text, found))
+
+
+def _is_of_text(one: Diagnostic) -> bool:
+    return one.level != "Error" and (one.code in OF_TEXT or one.code == _SYNTAX)
+
+
+def without_text(found: list[Diagnostic]) -> Diagnostics:
+    """The warnings of a text that is executed in the place of a prepared statement, without these."""
+    left = Diagnostics(one for one in found if not _is_of_text(one))
+    left.total = max(getattr(found, "total", 0) - (len(found) - len(left)), 0)
+    left.errors = getattr(found, "errors", 0)
     return left
 
 

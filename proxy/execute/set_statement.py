@@ -42,9 +42,9 @@ async def _run(client: Exchange, plan: SetStatement, literals: Values) -> None:
     if isinstance(found, Err):
         client.fail(found)
         return
-    reading = client.reading
+    env = client.prepared_env
     _Settings(client, found)
-    run = partial(_inner, client, plan.inner.render(literals), None if reading is None else reading[1])
+    run = partial(_inner, client, plan.inner.render(literals), env)
     client.runs_again_by(run)
     run()
 

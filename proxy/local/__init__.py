@@ -42,6 +42,7 @@ BUILTINS: Final[dict[type[builtins.Builtin], Callable[[Exchange, Any, Values], N
     builtins.SetVariables: set.set_variables,
     builtins.Use: use.use,
     builtins.CreateExisting: use.create_existing,
+    builtins.DropUnknown: use.drop_unknown,
     builtins.Kill: kill.kill_statement,
     builtins.Empty: show.empty,
     builtins.ExplainRoute: explain.explain_route,

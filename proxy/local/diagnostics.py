@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from proxy.engine.read_back import literal
 from proxy.errors import ProxyError
-from proxy.session.outcome import Diagnostic
+from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.sqlstates import sqlstate_of
 from proxy.session.state import Session
 from proxy.wire.constants import ColumnType
@@ -44,6 +44,7 @@ def get_diagnostics(client: Exchange, plan: GetDiagnostics, values: Values) -> N
         number = _number(plan.condition, values)
         if not 1 <= number <= len(session.diagnostics):
             session.note_condition(_NO_SUCH_CONDITION)
+            session.apply(Outcome(-1))
             client.reply_ok(warnings=1)
             return
         condition = session.diagnostics[number - 1]

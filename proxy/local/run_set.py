@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.engine.diagnostics import fetch_warnings
-from proxy.engine.session_sync import sync_packets
+from proxy.engine.session_sync import primes, priming_packet, sync_packets
 from proxy.session.outcome import Diagnostic
 from proxy.session.transaction import PLAINLY
 from proxy.wire.packets import Err, query_packet
@@ -52,6 +52,8 @@ async def run_set(
     begun = session.transaction.explicit and not (held or packets or _FIXED.isdisjoint(touched))
     if begun:
         packets, count = query_packet(b"START TRANSACTION"), 1
+    if counts_rows(client, plan) and primes(session, conn):
+        packets, count = packets + priming_packet(session), count + 1
     conn.settings = session.settings.base.unsure_of(touched)  # until it is known what was set
     reply = await Collector(own=False).run(conn, packets + query_packet(b"SET " + statement), count)
     found = await fetch_warnings(conn, reply.warnings) if reply.err is None and reply.warnings else []
@@ -66,6 +68,11 @@ async def run_set(
     elif conn.in_transaction:  # they cannot be set back there, but have not been set either
         conn.has(session.settings.base.unsure_of([one for one in touched if one not in _FIXED]))
     return reply.err
+
+
+def counts_rows(client: Exchange, plan: SetVariables) -> bool:
+    """Whether FOUND_ROWS() may be of a subquery of it, or of a function that it calls."""
+    return plan.reads_tables and client.session.env.flavour.set_counts_subqueries
 
 
 def _checks_first(plan: SetVariables) -> bool:

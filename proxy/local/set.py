@@ -37,10 +37,11 @@ from rewriter.plans import BindError, Values, is_one_host, lock_host
 from rewriter.plans.builtins import FOR_ALL, Assignment, SetScope, SetVariables
 from rewriter.plans.characteristics import Characteristics
 from rewriter.sql.statements.effects import Effects
+from rewriter.sql.statements.found_rows import PRIMED
 from rewriter.text.tokens import quote_name
 
 from .own_variables import OWN, characteristic, check_own, check_setting, set_own, switch, word
-from .run_set import run_set
+from .run_set import counts_rows, run_set
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -275,13 +276,14 @@ async def _remember(
     be applied. `was`: whether it was unclean before.
     """
     session, tables = client.session, plan.reads_tables
-    if tables and session.env.flavour.set_counts_subqueries:  # there its subqueries count
-        await ask_left_behind(session, conn, Effects(), counted=False)
+    if counts_rows(client, plan):
+        await ask_left_behind(session, conn, Effects(found_rows=PRIMED), counted=False)
     changed = await read_back(conn, names)
     _check_reading(changed)
     effects = effects_on(client, conn.host, plan)
     others = tables or (effects is not None and (bool(effects.calls) or effects.routine))
     read = {name.removeprefix("@@session.") for name in names}
+    conn.changes = conn.changes.without(read)  # the next statement in a transaction must not tell them again
     if not TRACKING.isdisjoint(read):
         conn.unclean = True  # the server may tell nothing more
     elif not others:

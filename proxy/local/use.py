@@ -12,7 +12,7 @@ from proxy.engine.work import Leaving
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Outcome
 from rewriter.plans import Values
-from rewriter.plans.builtins import CreateExisting, Use
+from rewriter.plans.builtins import CreateExisting, DropUnknown, Use
 from rewriter.route.scope import INFORMATION_SCHEMA
 
 if TYPE_CHECKING:
@@ -76,6 +76,18 @@ async def _use_on(client: Exchange, host: str, database: str, at_login: bool) ->
             client.leaving = Leaving.NOW
         raise
     _chosen(client, database)
+
+
+def drop_unknown(client: Exchange, plan: DropUnknown, values: Values) -> None:
+    """DROP TABLE of tables of a sharded database that the schema does not name."""
+    every = ",".join(plan.tables)
+    if not plan.if_exists:
+        raise ProxyError("unknown_dropped", tables=every)
+    tables = (every,) if client.session.env.flavour.notes_tables_together else plan.tables
+    errors = [ProxyError("unknown_dropped", tables=table) for table in tables]
+    found = [Diagnostic("Note", error.code, str(error)) for error in errors]
+    client.session.apply(Outcome(0, diagnostics=found))
+    client.reply_ok(warnings=len(found))
 
 
 def create_existing(client: Exchange, plan: CreateExisting, values: Values) -> None:

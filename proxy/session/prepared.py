@@ -86,7 +86,8 @@ class Statement:
     generation of the rewriter. `derived`: the types that MySQL gives its parameters, if they matter.
     `ahead`: a plan that was made off the loop for the next run, behind its generation and the key of the
     settings that it was read with. `heading`: of its last result, where rows are made binary. `repeat`: what
-    the next EXECUTE need not find out again, until another way has executed it.
+    the next EXECUTE need not find out again, until another way has executed it. `text_warnings`: how many
+    warnings PREPARE gave, which a server does not give again with each EXECUTE.
     """
 
     sql: bytes
@@ -111,6 +112,7 @@ class Statement:
     ahead: tuple[object, bytes, Plan, Values] | None = None
     heading: Heading | None = None
     repeat: Repeat | HostRepeat | None = None
+    text_warnings: int = 0
 
     @property
     def reading(self) -> Env:

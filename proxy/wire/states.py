@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final, NamedTuple
 
 from .constants import Status
@@ -37,6 +37,12 @@ class Changes(NamedTuple):
         database was chosen the session's is elsewhere.
         """
         return self.database is not None and self.left is not None and self.database != self.left
+
+    def without(self, names: Container[str]) -> Changes:
+        """What is left when these system variables are known."""
+        left = {name: value for name, value in self.variables.items() if name not in names}
+        rest = self._replace(variables=left)
+        return UNCHANGED if rest._replace(state=False) == UNCHANGED else rest
 
     def then(self, later: Changes) -> Changes:
         """Both, one after the other."""

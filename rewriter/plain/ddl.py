@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from config.schema import Kind
-from rewriter.plan import Access, Plan, Reject
+from rewriter.plan import Access, Plan
 from rewriter.plans import Ddl
-from rewriter.plans.builtins import Empty
+from rewriter.plans.builtins import DropUnknown
 from rewriter.route.context import Statement, not_yet
 from rewriter.route.scope import Refuse, Target
 from rewriter.splice import Part
@@ -34,7 +35,7 @@ def define(statement: Statement) -> Plan | None:
     try:
         target = statement.names.target(ref)
     except Refuse as refusal:
-        found = _unknown(source, refusal)
+        found = _unknown(statement, refusal)
         if found is None:
             raise
         return found
@@ -53,8 +54,9 @@ def define(statement: Statement) -> Plan | None:
     return _everywhere(statement, span, target, verb)
 
 
-def _unknown(source: Source, refusal: Refuse) -> Plan | None:
+def _unknown(statement: Statement, refusal: Refuse) -> Plan | None:
     """The plan of CREATE or DROP of a table that the schema does not name; None for anything else."""
+    source = statement.source
     if refusal.error != "unknown_table" or not source.is_word(1, "TABLE", "TABLES"):
         return None
     if source.is_word(0, "CREATE"):
@@ -65,14 +67,33 @@ def _unknown(source: Source, refusal: Refuse) -> Plan | None:
         )
         return not_yet("CREATE TABLE", f"the schema does not name {name}", alternative)
     if source.is_word(0, "DROP"):
-        if any(token.text == "," for token in source.tokens):  # others of them may be there
+        tables = tuple(_dropped(statement))
+        if "" in tables:
             return not_yet(
                 "DROP TABLE of several tables", "one is not in the schema", "Name them one by one."
             )
-        if source.is_word(2, "IF"):
-            return Empty(access=Access.ADMIN)
-        return Reject(error="unknown_dropped", arguments=refusal.arguments)
+        return DropUnknown(tables=tables, if_exists=source.is_word(2, "IF"), access=Access.ADMIN)
     return None
+
+
+def _dropped(statement: Statement) -> Iterator[str]:
+    """The tables that DROP TABLE names, with their databases; "" for one that may be there."""
+    source = statement.source
+    at = _behind_exists(source, 2)
+    while source.is_name(at):
+        database = None
+        if source.is_op(at + 1, "."):
+            database, at = source.at(at).name, at + 2
+        try:
+            statement.names.target(TableRef("table", Span(at, at + 1), source.at(at).name, database))
+        except Refuse as refusal:
+            known = refusal.error != "unknown_table"
+            yield "" if known else ".".join((refusal.arguments["database"], refusal.arguments["table"]))
+        else:
+            yield ""
+        if not source.is_op(at + 1, ","):
+            return
+        at += 2
 
 
 def _everywhere(statement: Statement, span: Span, target: Target, verb: str) -> Plan:

@@ -200,6 +200,15 @@ class CreateExisting(Builtin):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
+class DropUnknown(Builtin):
+    """DROP TABLE of `tables` that the schema does not name, as written with their databases."""
+
+    title: ClassVar[str] = "drop unknown"
+    tables: tuple[str, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class ExplainRoute(Builtin):
     """EXPLAIN ROUTE. The inner statement is the rest of the text from byte `offset`."""
 

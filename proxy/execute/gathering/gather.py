@@ -24,13 +24,14 @@ from proxy.engine import lease
 from proxy.engine.admission import scatter_ceiling
 from proxy.engine.column_metadata import gathered_place
 from proxy.engine.diagnostics import fetch_warnings
-from proxy.engine.left_behind import ask_left_behind, counts
+from proxy.engine.left_behind import ask_left_behind, counts, read_variables
 from proxy.engine.loading import FITTING, LOADING, reading_settings, resting_settings
 from proxy.engine.naming import logical_rows
 from proxy.engine.preparing import columns_of, execution
 from proxy.engine.rest import Rest
+from proxy.engine.session_sync import preparing
 from proxy.engine.transcode import exact_sink
-from proxy.engine.warned import repeated, without_phantoms
+from proxy.engine.warned import of_text, repeated, without_phantoms
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostics, Outcome
 from proxy.session.values import quote
@@ -165,11 +166,17 @@ class _Gathering:
         """Have the rest prepared over empty tables, with its parameters: the reply to COM_STMT_PREPARE."""
         for name, scratch, piece in zip(self.names, self.tables, self.plan.pieces, strict=True):
             self.pending.append(scratch.create(name, real=piece.real))
+        session, facts = self.client.session, self.plan.facts
         self._set(conn, resting_settings(self.client))
         await self._put(conn)
-        parameters, columns = await columns_of(conn, self.plan.rest_sql(self.values, self.names))
+        sql = self.plan.rest_sql(self.values, self.names)
+        parameters, columns = await columns_of(session, conn, sql, facts)
+        warnings = of_text(await fetch_warnings(conn)) if conn.scanner.warnings else 0
+        if session.env.flavour.prepare_assigns:
+            await read_variables(session, conn, facts.assigns)
+            conn.settings = resting_settings(self.client)
         place = gathered_place(self.plan.pieces)
-        self.client.transport.write(told(parameters, changed(columns, place)))
+        self.client.transport.write(told(parameters, changed(columns, place), warnings))
         self.client.finish("ok")
 
     # -- the scratch tables
@@ -251,6 +258,7 @@ class _Gathering:
         session = self.client.session
         self._set(conn, resting_settings(self.client))
         text = quote(self.plan.rest_sql(self.values, self.names), session.no_backslash_escapes)
+        preparing(session, conn, self.plan.facts)
         prepared, _ = await self._put(
             conn, b"PREPARE shardgate_rest FROM " + text, b"DEALLOCATE PREPARE shardgate_rest"
         )
@@ -426,7 +434,7 @@ class _Gathering:
         if sink is None:
             await rest.run(conn, packets + query_packet(text), count)
         else:
-            found = await execution(conn, packets, count, text)
+            found = await execution(client.session, conn, text, self.plan.facts, packets, count)
             sink.passes = True
             await rest.run(conn, found, 0)
         if rest.err is not None:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from proxy.engine.locks import host_of
-from proxy.engine.outside_transaction import reject
+from proxy.engine.outside_transaction import refuse_unpreparable, reject
 from proxy.engine.planning import Planned
 from proxy.engine.run import Steps, run_by
 from proxy.engine.transcode import Shown, exact_of, prepare_reply
@@ -38,6 +38,7 @@ from rewriter.plans import (
     is_one_host,
 )
 from rewriter.plans.variants import by_variant
+from rewriter.sql.statements.forms import Kind
 from rewriter.text.masks import can_mask, unmask
 
 from .derived import derived_types
@@ -80,7 +81,10 @@ def _on_its_host(client: Exchange, asked: StatementRequest, plan: OneHost, plann
 
 
 def _refused(client: Exchange, asked: StatementRequest, plan: Reject, planned: Planned) -> None:
-    reject(client, plan, planned.literals)
+    if plan.facts.form.kind is Kind.LOCK:  # which some servers do not prepare, whatever it names
+        refuse_unpreparable(client, plan, asked.statement.sql)
+    else:
+        reject(client, plan, planned.literals)
 
 
 def _as_text(
@@ -190,9 +194,14 @@ async def _run_for_columns(client: Exchange, statement: Statement) -> None:
 
 
 def _reply(
-    client: Exchange, statement: Statement, parameters: Sequence[bytes], columns: list[bytes]
+    client: Exchange,
+    statement: Statement,
+    parameters: Sequence[bytes],
+    columns: list[bytes],
+    warnings: int = 0,
 ) -> bytes:
     session = client.session
+    statement.text_warnings = warnings
     if statement.plan.learns_columns:
         statement.exact = exact_of(columns)
         statement.derived = derived_types(parameters) if session.env.flavour.derives_types else ()

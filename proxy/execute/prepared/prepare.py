@@ -395,6 +395,7 @@ def run(
         raise ProxyError("unpreparable")  # MariaDB's blocks, which are cut where they should not be
     values = [parameter(session, name) for _, name in statement.places.places]
     client.sql = statement.places.fill(values)
+    client.reading = client.sql, statement.env
     env = replace(statement.env, parameters=False)
     if not planned_at_once(client, client.sql, env):
         TaskWork(client).start(_run_off_loop(client, env))

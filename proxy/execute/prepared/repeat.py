@@ -46,6 +46,7 @@ def remember(
         or any(request.nulls)
         or request.extra.number
         or statement.exact
+        or statement.text_warnings
         or not keeps_integers(statement.derived)
         or len(plan.session_slots) != statement.parameters
         or not are_parameters(plan.session_slots)

@@ -17,9 +17,10 @@ from proxy.engine.column_metadata import place_of
 from proxy.engine.composed import logical_reply
 from proxy.engine.lease import give_back
 from proxy.engine.passthrough import Request
-from proxy.engine.session_sync import sync_packets
+from proxy.engine.session_sync import preparing, sync_packets
 from proxy.engine.transcode import definitions, exact_of, prepare_reply
-from proxy.session.outcome import Outcome
+from proxy.engine.warned import of_text
+from proxy.session.outcome import Diagnostics, Outcome
 from proxy.session.transaction import modes_of
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
 from proxy.wire.bulk import BulkExecute
@@ -154,6 +155,10 @@ class StatementRequest(Request):
         request.key = (sql, None, client.session.settings.system, b"")
         return request
 
+    def warned(self, found: Diagnostics) -> None:
+        if self.learns:
+            self.statement.text_warnings = of_text(found)
+
     def fetch_rows(self, conn: BackendConnection, rows: bytes) -> None:
         """COM_STMT_FETCH from the statement's open cursor."""
         self.step = "fetch"
@@ -202,14 +207,21 @@ class StatementRequest(Request):
             packets, count = settings.packets_from(conn.settings)
             conn.has(settings)
         packets += known.take_leaving() + frame(b"\x16" + self.key[0])
+        preparing(self.client.session, conn, self.statement.plan.facts)
         conn.send(packets, self, count, state=PREPARED)
 
     def _opens_at_prepare(self) -> bool:
-        """Whether a server would judge the statement by another READ ONLY than the transaction's."""
+        """Whether a server would judge the statement by another READ ONLY than the transaction's, or than
+        what SET TRANSACTION has set for the next one.
+        """
         session = self.client.session
-        if not session.transaction.explicit or self.learns or self.aside:
+        if self.learns or self.aside:
             return False
-        return session.in_read_only != modes_of(session.settings).read_only
+        own = modes_of(session.settings).read_only
+        if session.transaction.explicit:
+            return session.in_read_only != own
+        said = session.transaction.next
+        return said is not None and said.read_only not in (None, own) and not session.transaction.open
 
     def _send_execute(
         self, conn: BackendConnection, known: ServerStatements, number: int, request: Execute | BulkExecute
@@ -339,7 +351,10 @@ class StatementRequest(Request):
         self._answer(data)
         session = client.session
         self.relay.conn = None
-        if conn.scanner.warnings:
+        assigned = self.statement.plan.facts.assigns if session.env.flavour.prepare_assigns else ()
+        if assigned:
+            self.relay.effects = Effects(variables=assigned)
+        if conn.scanner.warnings or assigned:
             self.relay.begin_to_drain(conn)
             return
         keeps = self.own or self.relay.facts.prepare_keeps_warnings

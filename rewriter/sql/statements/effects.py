@@ -145,7 +145,7 @@ def effects_of(source: Source, *, flavour: Flavour) -> Effects | None:
         found = Effects(
             pins,
             unpins,
-            _assigned(source, form),
+            assigned(source, form),
             anything,
             found_rows_of(source, form, flavour=flavour),
             _insert_id(source, form),
@@ -201,7 +201,7 @@ def _definition(source: Source, form: StatementForm, counted: Found) -> Effects:
         return Effects(defines=True)
     pins = tuple((state.value, _qualified(source, at)) for state in form.leaves)
     unpins = _tables(source, at) if form.ends else ()
-    return Effects(pins, unpins, _assigned(source, form), found_rows=counted)
+    return Effects(pins, unpins, assigned(source, form), found_rows=counted)
 
 
 def defines_routine(source: Source) -> bool:
@@ -295,7 +295,7 @@ def _is_whole(source: Source, form: StatementForm, at: int) -> bool:
     return begins and ends and not any(opened < at < closed for opened, closed in source.closing.items())
 
 
-def _assigned(source: Source, form: StatementForm) -> tuple[str, ...]:
+def assigned(source: Source, form: StatementForm) -> tuple[str, ...]:
     """The user variables that a statement may assign."""
     found: dict[str, None] = {}
     everything = form.kind in (Kind.LOAD, Kind.DIAGNOSTICS, Kind.CALL)
@@ -326,7 +326,7 @@ def _insert_id(source: Source, form: StatementForm) -> str:
             at for at, token in enumerate(source.tokens) if token.kind == WORD and token.text == "INSERT"
         ]
         return "ask" if any(not source.is_op(at + 1, "(") for at in words) else ""
-    if form.kind in (Kind.LOAD, Kind.CALL) or (form.kind is Kind.PREPARED and form.runs is Runs.ANYTHING):
+    if form.kind is Kind.LOAD or form.runs is Runs.ANYTHING:
         return "ask"
     if form.found_rows is not FoundRows.INSERT:
         return ""

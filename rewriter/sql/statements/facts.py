@@ -11,6 +11,7 @@ from config.flavour import Flavour
 from rewriter.text.tokens import WORD, Source
 
 from .calls import sequences
+from .effects import assigned
 from .forms import Keeps, Kind, Opens, Runs, StatementForm
 from .functions import foreign_calls
 from .inner import behind_explain, behind_set_statement, tail
@@ -21,10 +22,11 @@ from .table_places import tables_expected
 class StatementFacts(NamedTuple):
     """`opens`: the statement may open a transaction where autocommit is off, and may use up SET TRANSACTION,
     as any does that touches a table. A statement without tables does so if code that it runs touches one;
-    `opens_itself`: it does so whatever functions that it calls do.
+    `opens_itself`: it does so whatever code that it runs does.
     `keeps_warnings`: on MariaDB SHOW WARNINGS shows the warnings from before, if the statement gives none.
     `touches`: what it does to tables, if it gives no rows: "W" for a write, "RW" for one with a query.
-    `commits`: a server commits an open transaction before it.
+    `commits`: a server commits an open transaction before it. `assigns`: user variables that it may assign,
+    some of them when it is prepared.
     """
 
     form: StatementForm = UNKNOWN
@@ -33,6 +35,7 @@ class StatementFacts(NamedTuple):
     keeps_warnings: bool = False
     touches: str = ""
     commits: bool = False
+    assigns: tuple[str, ...] = ()
 
     @property
     def prepare_keeps_warnings(self) -> bool:
@@ -70,10 +73,11 @@ def facts_of(source: Source, *, flavour: Flavour, prepared: Source | None = None
     return StatementFacts(
         form,
         opens,
-        opens and names_tables,
+        opens and names_tables and form.runs is not Runs.ANYTHING,
         _keeps_warnings(form, source, named, flavour=flavour),
         _touched(form, source),
         commits_before(form, prepared, flavour=flavour),
+        assigned(source, form),
     )
 
 

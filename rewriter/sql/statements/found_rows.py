@@ -50,7 +50,7 @@ def found_rows_of(source: Source, form: StatementForm, *, flavour: Flavour) -> F
         case FoundRows.DO:
             return ONE if not of_selects else ASK if "SELECT" in words else ""
         case FoundRows.CREATE:
-            return ASK if of_selects and "SELECT" in words else ""
+            return PRIMED if of_selects and "SELECT" in words else ""  # if it fails, too
         case FoundRows.EXPLAIN:
             return _explained(source, form, words, flavour=flavour)
         case FoundRows.KEEP:

@@ -40,7 +40,10 @@ def select_counter(g: Grammar) -> str:
 
 
 def select_routine(g: Grammar) -> str:
-    return f"SELECT {g.routine()}" + g.pick("", f" , {g.show()}", " FROM DUAL")
+    shown = g.show()
+    if shown == "@b":  # which a function may assign: before or after it is read
+        shown = g.num()
+    return f"SELECT {g.routine()}" + g.pick("", f" , {shown}", " FROM DUAL")
 
 
 def select_mutating(g: Grammar) -> str:
