@@ -133,8 +133,6 @@ class Flavour:
     """COM_STATISTICS has `Flush tables`."""
     noted_create_counts: bool
     """CREATE DATABASE IF NOT EXISTS of one that is there counts one row."""
-    prepare_assigns: bool
-    """PREPARE assigns user variables in conditions, where the value is constant."""
     notes_tables_together: bool
     """DROP TABLE IF EXISTS gives one note for all tables that are not there."""
     warns_of_utf8mb3: bool
@@ -257,7 +255,6 @@ MARIADB: Final = Flavour(
     ends_with_error=False,
     counts_flushed_tables=False,
     noted_create_counts=False,
-    prepare_assigns=False,
     notes_tables_together=True,
     warns_of_utf8mb3=False,
     greets_without_autocommit=True,
@@ -347,7 +344,6 @@ MYSQL: Final = Flavour(
     ends_with_error=True,
     counts_flushed_tables=True,
     noted_create_counts=True,
-    prepare_assigns=True,
     notes_tables_together=False,
     warns_of_utf8mb3=True,
     greets_without_autocommit=False,

@@ -1,6 +1,6 @@
 """Whether a statement may run now: an ordered tuple of checks at each point of its way.
 
-    RIGHTS    the plan is known (PREPARE, which runs nothing)
+    PREPARED  the plan is known, of PREPARE, which runs nothing
     PLANNED   the plan is known, and is to run
     PLACED    the shards and hosts are known, and nothing has been sent
     SENT      what the one host of a statement with routines gets is known
@@ -340,6 +340,7 @@ def check_table_locks(asked: Planned) -> Verdict:
 
 
 RIGHTS: Final = (check_reserved, check_databases, check_role, check_every_database, check_unseen)
+PREPARED: Final = (*RIGHTS, check_table_locks)
 PLANNED: Final = (*RIGHTS, check_lost, check_table_locks)
 PLACED: Final = (check_scatter, check_states, check_single, check_distributed)
 SENT: Final = (check_results, check_begins)
@@ -370,7 +371,7 @@ def _act(verdict: Verdict, session: Session) -> None:
 def admit_plan(
     session: Session, plan: Plan, sql: bytes, checks: Iterable[Callable[[Planned], Verdict]] = PLANNED
 ) -> None:
-    """PLANNED, or RIGHTS. Raises ProxyError."""
+    """PLANNED, PREPARED or RIGHTS. Raises ProxyError."""
     _act(decide(checks, Planned(session, plan, sql)), session)
 
 

@@ -89,11 +89,10 @@ def assigning(session: Session, conn: BackendConnection, effects: Effects) -> No
 
 
 def preparing(session: Session, conn: BackendConnection, facts: StatementFacts | None) -> None:
-    """Note the same of a statement that `conn` prepares. None for `facts` that are not known: the connection
-    is reset before another session gets it.
+    """Note the same of a statement that `conn` prepares: servers assign what is constant in a condition when
+    they prepare it. None for `facts` that are not known: the connection is reset before another session gets
+    it.
     """
-    if not session.env.flavour.prepare_assigns:
-        return
     if facts is None:
         conn.unclean = True
     else:

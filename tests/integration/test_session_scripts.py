@@ -39,7 +39,7 @@ the first, `?> ` prepares and executes it, and `1?> ` does both.
 """
 
 SCRIPTS: dict[str, Script] = {
-    "a variable that MySQL assigns when it prepares is no other session's": (
+    "a variable that PREPARE assigns is no other session's": (
         "demo",
         (
             f"?> SELECT COUNT(*) FROM pins WHERE id = {PIN} HAVING (@b := 2) IS NOT NULL",
@@ -47,6 +47,10 @@ SCRIPTS: dict[str, Script] = {
             f"1?> SELECT id, @b := COALESCE(@b, 0) + 1 AS e FROM pins WHERE id = {PIN} AND 1 = 0",
             f"1> SELECT id, @b := COALESCE(@b, 0) + 1 AS e FROM pins WHERE id = {PIN}",
             "1> SELECT @b",
+            "?> DELETE FROM legacy.scripted WHERE id = 1 AND (@c := 2) IS NOT NULL",
+            "1> SELECT @c",
+            "1?> SELECT @c",
+            "SELECT @c",
         ),
     ),
     "and it is the session's own, whatever runs": (

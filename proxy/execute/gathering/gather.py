@@ -172,7 +172,7 @@ class _Gathering:
         sql = self.plan.rest_sql(self.values, self.names)
         parameters, columns = await columns_of(session, conn, sql, facts)
         warnings = of_text(await fetch_warnings(conn)) if conn.scanner.warnings else 0
-        if session.env.flavour.prepare_assigns:
+        if facts.assigns:
             await read_variables(session, conn, facts.assigns)
             conn.settings = resting_settings(self.client)
         place = gathered_place(self.plan.pieces)

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from proxy.backends.pool import ATTRIBUTES
-from proxy.engine.admission import RIGHTS, admit_host, admit_plan, admit_routine
+from proxy.engine.admission import PREPARED, admit_host, admit_plan, admit_routine
 from proxy.engine.cached import touch
 from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders
@@ -107,7 +107,7 @@ def _prepare(client: Exchange, sql: bytes, env: Env, planned: Planned) -> None:
     """PREPARE a statement whose plan is known."""
     plan, found = planned.plan, planned.literals
     session = client.session
-    admit_plan(session, plan, sql, RIGHTS)
+    admit_plan(session, plan, sql, PREPARED)
     generation = client.snapshot.rewriter.generation
     statement = Statement(sql, env, session.settings.system, plan, found, generation, learnt=generation)
     learn_columns(client, statement, planned)

@@ -351,7 +351,7 @@ class StatementRequest(Request):
         self._answer(data)
         session = client.session
         self.relay.conn = None
-        assigned = self.statement.plan.facts.assigns if session.env.flavour.prepare_assigns else ()
+        assigned = () if self.own else self.statement.plan.facts.assigns
         if assigned:
             self.relay.effects = Effects(variables=assigned)
         if conn.scanner.warnings or assigned:

@@ -145,7 +145,7 @@ def effects_of(source: Source, *, flavour: Flavour) -> Effects | None:
         found = Effects(
             pins,
             unpins,
-            assigned(source, form),
+            _assigned(source, form),
             anything,
             found_rows_of(source, form, flavour=flavour),
             _insert_id(source, form),
@@ -201,7 +201,7 @@ def _definition(source: Source, form: StatementForm, counted: Found) -> Effects:
         return Effects(defines=True)
     pins = tuple((state.value, _qualified(source, at)) for state in form.leaves)
     unpins = _tables(source, at) if form.ends else ()
-    return Effects(pins, unpins, assigned(source, form), found_rows=counted)
+    return Effects(pins, unpins, _assigned(source, form), found_rows=counted)
 
 
 def defines_routine(source: Source) -> bool:
@@ -295,7 +295,7 @@ def _is_whole(source: Source, form: StatementForm, at: int) -> bool:
     return begins and ends and not any(opened < at < closed for opened, closed in source.closing.items())
 
 
-def assigned(source: Source, form: StatementForm) -> tuple[str, ...]:
+def _assigned(source: Source, form: StatementForm) -> tuple[str, ...]:
     """The user variables that a statement may assign."""
     found: dict[str, None] = {}
     everything = form.kind in (Kind.LOAD, Kind.DIAGNOSTICS, Kind.CALL)
@@ -307,6 +307,12 @@ def assigned(source: Source, form: StatementForm) -> tuple[str, ...]:
         if everything or into or source.is_op(at + 1, ":="):
             found[token.text] = None
     return tuple(found)
+
+
+def assigned_in_conditions(source: Source) -> tuple[str, ...]:
+    """The user variables that an expression may assign, by `:=`: a server does so at PREPARE in a condition."""
+    places = (at for at, token in enumerate(source.tokens) if token.kind == VARIABLE and token.text)
+    return tuple(dict.fromkeys(source.at(at).text for at in places if source.is_op(at + 1, ":=")))
 
 
 def assigns_insert_id(source: Source, first: int = 0, end: int | None = None) -> bool:

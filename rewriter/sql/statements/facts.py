@@ -11,8 +11,8 @@ from config.flavour import Flavour
 from rewriter.text.tokens import WORD, Source
 
 from .calls import sequences
-from .effects import assigned
-from .forms import Keeps, Kind, Opens, Runs, StatementForm
+from .effects import assigned_in_conditions
+from .forms import Keeps, Kind, Opens, Runs, State, StatementForm
 from .functions import foreign_calls
 from .inner import behind_explain, behind_set_statement, tail
 from .table import FORMS, UNKNOWN, form_of
@@ -25,8 +25,8 @@ class StatementFacts(NamedTuple):
     `opens_itself`: it does so whatever code that it runs does.
     `keeps_warnings`: on MariaDB SHOW WARNINGS shows the warnings from before, if the statement gives none.
     `touches`: what it does to tables, if it gives no rows: "W" for a write, "RW" for one with a query.
-    `commits`: a server commits an open transaction before it. `assigns`: user variables that it may assign,
-    some of them when it is prepared.
+    `commits`: a server commits an open transaction before it. `assigns`: user variables that a server
+    may assign when it prepares the statement.
     """
 
     form: StatementForm = UNKNOWN
@@ -70,14 +70,15 @@ def facts_of(source: Source, *, flavour: Flavour, prepared: Source | None = None
     named = {token.text for token in source.tokens if token.kind == WORD and token.text in _NAMING}
     opens = _opens(form, source, flavour=flavour)
     names_tables = form.opens is Opens.ALWAYS or may_name_tables(source, flavour=flavour)
+    temporary = State.TABLE in form.leaves or State.TABLE in form.ends
     return StatementFacts(
         form,
         opens,
-        opens and names_tables and form.runs is not Runs.ANYTHING,
+        opens and names_tables and not temporary and form.runs is not Runs.ANYTHING,
         _keeps_warnings(form, source, named, flavour=flavour),
         _touched(form, source),
         commits_before(form, prepared, flavour=flavour),
-        assigned(source, form),
+        assigned_in_conditions(source),
     )
 
 

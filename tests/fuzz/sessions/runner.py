@@ -306,7 +306,9 @@ class Runner:
             return f"error {wanted.code} {wanted.sqlstate} / {given.code} {given.sqlstate}"
         for name in ("affected", "insert_id", "status"):
             if getattr(wanted, name) != getattr(given, name):
-                return name
+                if name != "affected" or self.mariadb or "call" not in step.name:
+                    return name
+                self._soft(name, step, wanted, given)  # see docs/sql.md: MySQL's CALL tells older rows
         if _told(wanted, mariadb=self.mariadb) != _told(given, mariadb=self.mariadb):
             return "tracked"
         if (wanted.warnings, wanted.info) != (given.warnings, given.info):
