@@ -43,10 +43,11 @@ def checked(statement: Statement, plan: Plan) -> Plan:
             databases=databases,
             reserved=rights.reserved,
             unseen=rights.unseen,
+            hidden=rights.hidden,
         )
-    if access == plan.access and databases == plan.databases and not rights.unseen:
+    if access == plan.access and databases == plan.databases and not (rights.unseen or rights.hidden):
         return plan
-    return replace(plan, access=access, databases=databases, unseen=rights.unseen)
+    return replace(plan, access=access, databases=databases, unseen=rights.unseen, hidden=rights.hidden)
 
 
 def judged(statement: Statement, plan: Reject) -> Reject:
@@ -80,7 +81,7 @@ def _of_text(statement: Statement, plan: Plan) -> Rights:
         case TextRights.ALL:
             return rights
         case TextRights.NO_ROUTINES:
-            return rights._replace(unseen="")
+            return rights._replace(unseen="", hidden="")
         case TextRights.OWN_ACCESS:
             databases = tuple(database for database in rights.databases if database != EVERY_DATABASE)
             return rights._replace(access=plan.access, databases=databases)

@@ -78,8 +78,9 @@ class Plan:
     (lower case); system variables as `@@last_insert_id`. Values are SQL literals; `databases`: the logical
     (or physical, or unknown) databases that the statement names or implies, for the user's list of allowed
     ones. `reserved`: the system databases among them: `access` is then ADMIN, and `listed_access` is for
-    users whose list names them all. `unseen`: in words, the routine or text that the statement has a server
-    run and the rewriter does not judge: nothing for users with a list; "" for none. `effects`: what the
+    users whose list names them all. `unseen`: in words, the routine that the statement has a server run and
+    the rewriter does not judge: for users with a list only under accounts of their own; "" for none.
+    `hidden`: a text of the client's that a server runs unjudged: nothing for these. `effects`: what the
     statement leaves behind on the connection it ran on (temporary table, GET_LOCK, LOCK TABLES, PREPARE, user
     variables …); None for nothing. `implicit_commit`: the server commits an open transaction before it (DDL).
     `facts`: its row in the statement table, and what its tokens add to that. `names`: the words of its names
@@ -142,6 +143,7 @@ class Plan:
     reserved: tuple[str, ...] = ()
     listed_access: Access = Access.READ
     unseen: str = ""
+    hidden: str = ""
     effects: Effects | None = None
     implicit_commit: bool = False
     facts: StatementFacts = UNREAD

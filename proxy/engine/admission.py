@@ -160,13 +160,16 @@ def _listed(user: User, missing: Iterable[str]) -> Verdict:
 
 
 def check_unseen(asked: Planned) -> Verdict:
-    """Routines, bodies and texts that the proxy does not judge, for users with a list: only under an account
-    of their own, which keeps them to their databases.
+    """What the proxy does not judge, for users with a list. Routines that are there run under an account of
+    their own, which has rights in their databases. Texts and bodies of theirs do not: servers ask no right
+    for XA ROLLBACK, an account's own password, or a KILL of what runs under the same account, and the
+    account has some in the databases that shardgate keeps for itself.
     """
-    user, unseen = asked.session.user, asked.plan.unseen
-    if user.databases is None or not unseen or user.account:
+    user, plan = asked.session.user, asked.plan
+    if user.databases is None:
         return PROCEED
-    return Refuse(ProxyError("routine_denied", user=user.name, what=unseen))
+    unseen = plan.hidden or ("" if user.account else plan.unseen)
+    return Refuse(ProxyError("routine_denied", user=user.name, what=unseen)) if unseen else PROCEED
 
 
 def check_lost(asked: Planned) -> Verdict:

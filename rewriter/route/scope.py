@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final, Literal
 
-from config import xa
+from config import reserved
 from config.schema import Kind, Schema, Table
 from config.topology import Keyspace, Topology
 from rewriter.env import Env
@@ -16,7 +16,7 @@ from rewriter.text.spans import unwrapped
 from rewriter.text.tokens import NAME, WORD, Source
 
 INFORMATION_SCHEMA: Final = "information_schema"
-SYSTEM_DATABASES: Final = frozenset({INFORMATION_SCHEMA, "mysql", "performance_schema", "sys", xa.DATABASE})
+SYSTEM_DATABASES: Final = reserved.SERVERS | reserved.OWN
 _NO_COLUMN_BEHIND: Final = ("AS", "COLLATE", "OVER", "USING", "CHARSET")
 
 

@@ -91,6 +91,9 @@ RESERVED: dict[str, Any] = {"reserved": ("mysql",), "databases": ("mysql",), "ac
         ({}, {"unseen": "p"}, "proceed"),
         (LISTED, {"unseen": "p"}, "routine_denied"),
         (LISTED | {"account": 8}, {"unseen": "p"}, "proceed"),
+        ({}, {"hidden": "a text"}, "proceed"),
+        (LISTED, {"hidden": "a text"}, "routine_denied"),
+        (LISTED | {"account": 8}, {"hidden": "a text"}, "routine_denied"),
         # the order: reserved databases, the list, the role, what reaches more than the list, routines
         ({}, RESERVED | {"listed_access": Access.ADMIN}, "database_denied"),
         (LISTED, {"access": Access.ADMIN, "databases": ("other",), "unseen": "p"}, "database_denied"),

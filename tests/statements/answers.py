@@ -101,6 +101,8 @@ def answers(plan: Plan) -> str:
         parts.append(f"databases={','.join(plan.databases)}")
     if plan.unseen:
         parts.append(f"unseen={plan.unseen}")
+    if plan.hidden:
+        parts.append(f"hidden={plan.hidden}")
     if plan.implicit_commit:
         parts.append("commits")
     if plan.effects is not None:

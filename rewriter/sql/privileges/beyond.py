@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Final
 
 from config.flavour import Flavour
-from rewriter.sql.privileges.variables import PRIVILEGED
+from rewriter.sql.privileges.variables import ENGINES, PRIVILEGED
 from rewriter.sql.statements.forms import Inner, Kind, Objects, Runs, StatementForm
 from rewriter.sql.statements.table import Recognized, form_of, name_of, recognize
-from rewriter.text.tokens import SYSTEM, WORD, Source
+from rewriter.text.tokens import STRING, SYSTEM, WORD, Source
 
 EVERY_DATABASE: Final = "*"
 """Stands among the databases of a statement that shows what is in any of them, or acts on a whole server."""
@@ -31,10 +31,9 @@ def stays_within(source: Source, first: int) -> bool:
     form, end = recognize(source, first)
     if form.objects is Objects.FUNCTION and _is_of_servers_function(source, form, end):
         return False
-    if form.words in ("CREATE TABLE", "ALTER TABLE", "CREATE TEMPORARY TABLE"):
-        return not _reads_elsewhere(source, end)
-    if form.words == "CREATE EXTERNAL TABLE":
-        return False
+    shaped = form.objects in (Objects.TABLE, Objects.SEQUENCE) and form.kind is Kind.DEFINITION
+    if shaped and not form.ends:
+        return form.words != "CREATE EXTERNAL TABLE" and not _reads_elsewhere(source, end)
     return form.kind in (Kind.DEFINITION, Kind.MAINTENANCE, Kind.DIAGNOSTICS)
 
 
@@ -89,6 +88,29 @@ def sets_for_all(source: Source, *, flavour: Flavour) -> bool:
     return False
 
 
+def sets_other_engine(source: Source) -> tuple[bool, tuple[int, ...]]:
+    """Whether SET or SET STATEMENT gives tables an engine that is not one of `_ENGINES`, and the literals by
+    which that was judged.
+    """
+    form = form_of(source)
+    if form.kind is not Kind.SET:
+        return False, ()
+    judged: list[int] = []
+    for at, token in enumerate(source.tokens):
+        variable = token.name.lower().lstrip("@").rpartition(".")[2]
+        if variable not in ENGINES or not source.is_op(at + 1, "=", ":="):
+            continue
+        value, ends = source.at(at + 2), at + 3 >= len(source.tokens) or source.is_op(at + 3, ",")
+        engine = value.name.upper()
+        if value.kind == STRING and value.literal >= 0:
+            judged.append(value.literal)
+            engine = source.literals[value.literal][:-1].decode("latin-1").upper()  # behind the first quote
+        ends = ends or (form.words == "SET STATEMENT" and source.is_word(at + 3, "FOR"))
+        if not ends or engine not in _ENGINES | {"DEFAULT"}:
+            return True, tuple(judged)
+    return False, tuple(judged)
+
+
 def _is_of_servers_function(source: Source, form: StatementForm, end: int) -> bool:
     """Whether CREATE or DROP FUNCTION may be of a loadable function, which is in no database."""
     if form.verb == "CREATE":
@@ -97,11 +119,15 @@ def _is_of_servers_function(source: Source, form: StatementForm, end: int) -> bo
 
 
 def _reads_elsewhere(source: Source, at: int) -> bool:
-    """Whether options of a table, named behind `at`, let it have rows of files or of other servers."""
+    """Whether options of a table, named behind `at`, let it have rows of files or of other servers, or say
+    where its file is.
+    """
     for one in range(at + 1, len(source.tokens)):
         if source.is_op(one - 1, "."):
             continue
         if source.is_word(one, "DIRECTORY") and source.is_word(one - 1, "DATA", "INDEX"):
+            return True
+        if source.is_word(one, "TABLESPACE") and not _is_column(source, one):
             return True
         if not source.is_word(one, "ENGINE", "TYPE"):
             continue

@@ -33,7 +33,14 @@ from rewriter.text.tokens import (
     read,
 )
 
-from .beyond import EVERY_DATABASE, hidden_text, named_as_database, sets_for_all, stays_within
+from .beyond import (
+    EVERY_DATABASE,
+    hidden_text,
+    named_as_database,
+    sets_for_all,
+    sets_other_engine,
+    stays_within,
+)
 from .reachable import is_view_for_all, reached, shown_at, tells_of_others
 
 FOR_ADMINS: Final = frozenset(
@@ -128,14 +135,15 @@ class Rights(NamedTuple):
 
     `databases`: those that it names, or may name, as written; EVERY_DATABASE for what shows all, or acts on a
     whole server. `reserved`: the system databases among them, which are for admins and for users whose list
-    names them. `unseen`: in words, the routine or the text that it has a server run, or "": the proxy does
-    not judge what that does.
+    names them. `unseen`: in words, the routine that it has a server run, and `hidden`: the text, or "": the
+    proxy does not judge what that does.
     """
 
     access: Access
     databases: tuple[str, ...] = ()
     reserved: tuple[str, ...] = ()
     unseen: str = ""
+    hidden: str = ""
 
     def __or__(self, other: Rights) -> Rights:
         return Rights(
@@ -143,6 +151,7 @@ class Rights(NamedTuple):
             tuple(dict.fromkeys(self.databases + other.databases)),
             tuple(dict.fromkeys(self.reserved + other.reserved)),
             self.unseen or other.unseen,
+            self.hidden or other.hidden,
         )
 
 
@@ -150,24 +159,42 @@ def rights_of(statement: Statement) -> Rights:
     """The rights that a statement asks for."""
     source, names = statement.source, statement.names
     found = _of_source(source, names)
-    at = _prepared(source)
+    at = _prepared(_asked_of_route(source))
     if at >= 0:
+        source = _asked_of_route(source)
         literal = source.tokens[at].literal
         statement.guards.add(literal)
         read_as = readings(statement)[1:]
         if not source.literals[literal].isascii() or not read_as:
             # MySQL keeps it in UTF-8 and reads it in character_set_client, MariaDB converts it to
             # character_set_connection: what is no character to the one may be half a quote to the other
-            found |= Rights(Access.ADMIN, unseen=hidden_text(source, 0))
+            found |= Rights(Access.ADMIN, hidden=hidden_text(source, 0))
         for inner in read_as:
             if inner.tokens and form_of(inner).objects is Objects.PREPARED:
                 databases = _of_source(inner, names).databases
-                found |= Rights(Access.ADMIN, databases, unseen=hidden_text(source, 0))
+                found |= Rights(Access.ADMIN, databases, hidden=hidden_text(source, 0))
             else:
                 found |= _of_source(inner, names) | _run_by_server(inner, names)
+    for asked in readings(statement):
+        other, judged = sets_other_engine(asked)
+        if asked is statement.source:
+            statement.guards.update(judged)
+        if other:
+            found |= Rights(Access.ADMIN, (EVERY_DATABASE,))
     if source.is_word(0, "SHOW"):
         found = found._replace(databases=(*found.databases, *_all_shown(source)))
-    return found
+    return found if source is statement.source else _of_explained(found)
+
+
+def _asked_of_route(source: Source) -> Source:
+    """What EXPLAIN ROUTE explains, or else the statement itself."""
+    routes = source.is_word(0, "EXPLAIN") and source.is_word(1, "ROUTE")
+    return tail(source, 2) if routes else source
+
+
+def _of_explained(rights: Rights) -> Rights:
+    """The rights that EXPLAIN ROUTE of a statement with these asks for: it runs nothing."""
+    return rights._replace(access=Access.READ, unseen="", hidden="")
 
 
 def databases_named(source: Source, names: Names) -> frozenset[str]:
@@ -180,9 +207,9 @@ def databases_named(source: Source, names: Names) -> frozenset[str]:
 def _of_source(source: Source, names: Names) -> Rights:
     if not source.tokens:
         return Rights(Access.NONE)
-    if source.is_word(0, "EXPLAIN") and source.is_word(1, "ROUTE"):
-        explained = _of_source(tail(source, 2), names)
-        return explained._replace(access=Access.READ, unseen="")
+    explained = _asked_of_route(source)
+    if explained is not source:
+        return _of_explained(_of_source(explained, names))
     access, first = _kind(source, 0)
     within = Rights(Access.NONE)
     if form_of(source).words == "SET STATEMENT":
@@ -199,7 +226,7 @@ def _of_source(source: Source, names: Names) -> Rights:
     if access is Access.ADMIN:
         hidden = hidden_text(source, first)
         beyond = not hidden and not stays_within(source, first)
-        found |= Rights(access, (EVERY_DATABASE,) if beyond else (), unseen=hidden)
+        found |= Rights(access, (EVERY_DATABASE,) if beyond else (), hidden=hidden)
     if found.reserved and found.access >= Access.WRITE:
         found = found._replace(access=Access.ADMIN)
     return found
@@ -276,10 +303,10 @@ def _run_by_server(source: Source, names: Names) -> Rights:
 
 def readings(statement: Statement) -> list[Source]:
     """The statement, and what it prepares, as each sql_mode reads that."""
-    source = statement.source
+    source = _asked_of_route(statement.source)
     at = _prepared(source)
     within = _read_as(source.literals[source.tokens[at].literal], statement.names) if at >= 0 else []
-    return [source, *within]
+    return [statement.source, *within]
 
 
 def _prepared(source: Source) -> int:

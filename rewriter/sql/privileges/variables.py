@@ -27,3 +27,6 @@ PRIVILEGED: Final = {
 }
 """The session variables that servers let only privileged accounts set, by the flavour: as
 MariaDB 10.11 and MySQL 9.7 refuse them (1227), and some that concern replication alone."""
+
+ENGINES: Final = frozenset({"default_storage_engine", "default_tmp_storage_engine", "storage_engine"})
+"""The session variables that say which engine a table has whose definition names none."""

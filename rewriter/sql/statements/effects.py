@@ -310,7 +310,7 @@ def _assigned(source: Source, form: StatementForm) -> tuple[str, ...]:
 
 
 def assigned_in_conditions(source: Source) -> tuple[str, ...]:
-    """The user variables that an expression may assign, by `:=`: a server does so at PREPARE in a condition."""
+    """The user variables that expressions assign by `:=`. A server does that at PREPARE in a condition."""
     places = (at for at, token in enumerate(source.tokens) if token.kind == VARIABLE and token.text)
     return tuple(dict.fromkeys(source.at(at).text for at in places if source.is_op(at + 1, ":=")))
 

@@ -124,3 +124,19 @@ USE mysql
 CREATE TABLE never SELECT * FROM information_schema.tables
 CREATE VIEW never AS SELECT * FROM information_schema.processlist
 SELECT * FROM information_schema.INNODB_TRX
+SET default_storage_engine = FEDERATED
+SET default_storage_engine = 'FEDERATED'
+SET SESSION default_tmp_storage_engine = FEDERATED
+SET @@default_storage_engine := PERFORMANCE_SCHEMA
+SET @@session.default_storage_engine = FEDERATED, @x = 1
+SET @x = 1, `default_storage_engine` = CONCAT('FEDER', 'ATED')
+SET default_storage_engine = @text
+PREPARE s FROM 'SET default_storage_engine = FEDERATED'
+ALTER TABLE customers TABLESPACE innodb_system
+CREATE TABLE never (a INT) TABLESPACE = innodb_file_per_table
+EXPLAIN ROUTE PREPARE s FROM 'SELECT v FROM secret.t'
+EXPLAIN ROUTE PREPARE s FROM 'SELECT * FROM db00000.pins'
+SELECT * FROM shardgate_scratch.g1
+SHOW TABLES FROM shardgate_scratch
+SHOW TABLES FROM shardgate_ddl
+DROP DATABASE shardgate_scratch

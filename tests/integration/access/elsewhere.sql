@@ -100,3 +100,9 @@ SELECT * FROM mysql . `user`
 SELECT * FROM sys.session
 SELECT * FROM performance_schema.threads
 SELECT @@report_password
+SELECT * FROM shardgate_scratch.g1
+SHOW TABLES FROM shardgate_scratch
+SHOW TABLES FROM shardgate_ddl
+USE shardgate_scratch
+USE shardgate_ddl
+EXPLAIN ROUTE PREPARE s FROM 'SELECT v FROM secret.t'

@@ -113,3 +113,15 @@ SHOW TABLES FROM mysql
 DESCRIBE mysql.user
 SELECT * FROM information_schema.INNODB_BUFFER_PAGE
 KILL (SELECT 1 FROM mysql.user)
+SET default_storage_engine = FEDERATED
+SET default_tmp_storage_engine = 'FEDERATED'
+SELECT * FROM shardgate_scratch.g1
+SHOW TABLES FROM shardgate_scratch
+DESCRIBE shardgate_scratch.g1
+USE shardgate_scratch
+USE shardgate_ddl
+INSERT INTO shardgate_scratch.g1 VALUES (1)
+INSERT IGNORE INTO `ShardGate_Scratch`.g1 VALUES (1)
+CREATE TEMPORARY TABLE shardgate_scratch.never (a INT)
+HANDLER shardgate_scratch.g1 OPEN
+LOCK TABLES shardgate_scratch.g1 READ

@@ -31,3 +31,10 @@ SHOW GRANTS
 SET SESSION sql_mode = ''
 LOCK TABLES customers WRITE
 UNLOCK TABLES
+SET default_storage_engine = InnoDB
+SET default_storage_engine = 'InnoDB', default_tmp_storage_engine = DEFAULT
+SET SESSION default_storage_engine = MyISAM
+CREATE TABLE own_definition (engine INT, tablespace INT, KEY by_tablespace (tablespace))
+ALTER TABLE own_definition DROP COLUMN tablespace
+DROP TABLE own_definition
+SET default_storage_engine = DEFAULT
