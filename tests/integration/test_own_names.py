@@ -91,6 +91,19 @@ SCRIPTS = {
         "USE crm",
         "SELECT @c",
     ],
+    "in a sharded database": [
+        "PREPARE p FROM 'SELECT a FROM kept'",
+        "HANDLER kept OPEN AS h",
+        "USE demo",
+        "EXECUTE p",
+        "EXECUTE q",
+        "HANDLER h READ FIRST",
+        "SELECT DATABASE()",
+        "DEALLOCATE PREPARE p",
+        "HANDLER h CLOSE",
+        "EXECUTE p",
+        "HANDLER h READ FIRST",
+    ],
     "assigns here": [
         "PREPARE p FROM 'SELECT a + 1 FROM kept INTO @c'",
         "EXECUTE p",
@@ -181,7 +194,9 @@ def ask(sides: Sides, script: Sequence[str]) -> list[list[object]]:
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_name_is_the_sessions_on_all_hosts(sides: Sides, name: str) -> None:
+def test_a_name_is_the_sessions_on_all_hosts(sides: Sides, flavour: str, name: str) -> None:
+    if name in ("assigns", "assigns, set") and flavour != "mariadb":
+        pytest.skip("without its performance schema MySQL does not tell what a prepared text assigns")
     ours, theirs = ask(sides, SCRIPTS[name])
     assert list(zip(SCRIPTS[name], ours, strict=True)) == list(zip(SCRIPTS[name], theirs, strict=True))
 
@@ -195,7 +210,6 @@ def some(chance: random.Random) -> str:
             "SELECT DATABASE(), @a",
             "SELECT missing FROM kept",
             "SELECT FROM",
-            "SET @a = @a + 1",
         ]
     )
     database = chance.choice(["crm", "crm2"])
@@ -224,7 +238,7 @@ def some(chance: random.Random) -> str:
 @pytest.mark.parametrize("seed", range(12))
 def test_any_sequence_is_answered_as_by_one_server(sides: Sides, seed: int) -> None:
     chance = random.Random(seed)
-    script = [some(chance) for _ in range(120)]
+    script = ["SET @a = 1", *(some(chance) for _ in range(120))]
     ours, theirs = ask(sides, script)
     for at, (sql, mine, other) in enumerate(zip(script, ours, theirs, strict=True)):
         assert mine == other, (at, sql, script[max(0, at - 25) : at])
