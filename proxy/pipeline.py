@@ -232,7 +232,7 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
         # open it there
         TaskWork(client).start(run_outside_transaction(client, host, sql, plan.database, effects, literals))
         return
-    database = database_at(client, plan)
+    database = database_at(client, plan) if session.transaction.pins else plan.database
     client.relay.run(host, sql, database, effects=effects, literals=literals, facts=plan.facts)
 
 

@@ -21,7 +21,7 @@ def host_of(client: Exchange, plan: OneHost) -> str:
     pool's `SELECT 1`: most shards may be well. What the session has opened under a name is used where it is.
     Raises BindError.
     """
-    holder = holder_of(client, plan)
+    holder = holder_of(client, plan) if client.session.transaction.pins else None
     if holder is not None:
         return holder
     if not plan.at_any_host:
