@@ -24,6 +24,7 @@ from proxy.engine.choosing import any_open
 from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders, host_of
 from proxy.engine.outside_transaction import reject, run_for_nothing, run_outside_transaction
+from proxy.engine.own_names import database_at
 from proxy.engine.planning import bind_insert, check_length, plan_masked, plan_masked_off_loop, plan_off_loop
 from proxy.engine.table_locks import releases_first
 from proxy.engine.task import TaskWork
@@ -169,9 +170,10 @@ def sent(client: Exchange, plan: OneHost, literals: Values) -> bytes:
 def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) -> None:
     if plan.session_slots and asks_holders(client, plan, lambda: _one_host(client, plan, literals)):
         return
-    host = plan.host(client.snapshot.topology)
+    pinned = client.session.transaction.pins
+    host = host_of(client, plan) if pinned else plan.host(client.snapshot.topology)
     again = partial(_one_host, client, plan, literals)
-    if client.session.transaction.pins and releases_first(client, plan.effects, host, again):
+    if pinned and releases_first(client, plan.effects, host, again):
         return
     admit_host(client, plan, host)
     sql = client.sql if plan.unchanged else sent(client, plan, literals)
@@ -186,7 +188,7 @@ def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) 
     client.relay.run(
         host,
         sql,
-        plan.database,
+        database_at(client, plan) if pinned else plan.database,
         effects=effects,
         literals=literals,
         column_metadata=plan.column_metadata,
@@ -230,7 +232,8 @@ def _any_host(client: Exchange, plan: AnyHost, literals: Values) -> None:
         # open it there
         TaskWork(client).start(run_outside_transaction(client, host, sql, plan.database, effects, literals))
         return
-    client.relay.run(host, sql, plan.database, effects=effects, literals=literals, facts=plan.facts)
+    database = database_at(client, plan) if session.transaction.pins else plan.database
+    client.relay.run(host, sql, database, effects=effects, literals=literals, facts=plan.facts)
 
 
 def _loads(client: Exchange, keyspace: str, shards: Sequence[int]) -> Sequence[Load]:

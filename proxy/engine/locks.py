@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from proxy.engine.own_names import holder_of
 from proxy.engine.task import TaskWork
 from rewriter.plan import Access
 from rewriter.plans import OneHost, Plan
@@ -17,8 +18,12 @@ if TYPE_CHECKING:
 def host_of(client: Exchange, plan: OneHost) -> str:
     """The host of the statement. For one that any host may run it is best one that the session uses already;
     but locks are all on the default host. While that is away another one answers what changes nothing, as a
-    pool's `SELECT 1`: most shards may be well. Raises BindError.
+    pool's `SELECT 1`: most shards may be well. What the session has opened under a name is used where it is.
+    Raises BindError.
     """
+    holder = holder_of(client, plan) if client.session.transaction.pins else None
+    if holder is not None:
+        return holder
     if not plan.at_any_host:
         return plan.host(client.snapshot.topology)
     held, topology = client.session.transaction.held, client.snapshot.topology

@@ -14,6 +14,7 @@ from proxy.backends.collect import Collector
 from proxy.engine.lease import borrowed, give_back
 from proxy.engine.left_behind import pin
 from proxy.engine.outside_transaction import syntax_error
+from proxy.engine.own_names import frees_names
 from proxy.engine.task import TaskWork
 from proxy.session.transaction import FLUSHED, LOCKED, PLAINLY, XA
 from proxy.wire.packets import query_packet
@@ -36,6 +37,8 @@ def releases_first(client: Exchange, effects: Effects | None, host: str, go_on: 
     """Whether locks on other hosts than the statement's own must be released first: then `go_on`, which sends
     the statement, is called when they are.
     """
+    if effects is not None and frees_names(client, effects, host, go_on):
+        return True
     if effects is None or not (effects.unpins or LOCKED in effects.pins):
         return False
     pins = client.session.transaction.pins

@@ -19,6 +19,7 @@ from proxy.backends.settings import Settings
 from proxy.errors import ProxyError
 from proxy.wire.packets import frame
 from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
+from rewriter.sql.statements.effects import Pin
 
 from .reading import charset_of
 from .savepoints import Savepoint
@@ -166,6 +167,12 @@ class Transaction:
     def keeps(self, conn: BackendConnection) -> bool:
         """Whether the session needs `conn` for what the server keeps on it, besides a transaction."""
         return conn.pinned and bool(self.pins.get(conn.host))
+
+    def holder(self, name: Pin) -> str | None:
+        """The host whose connection holds what the session has opened under a name of its own; None if none
+        does.
+        """
+        return next((host for host, kept in self.pins.items() if name in kept), None)
 
     def start(self, begin: Characteristics = PLAIN, modes: Characteristics | None = None) -> None:
         self.explicit = True

@@ -14,9 +14,11 @@ from .unsharded import About, Place, Text
 
 
 def plan_nowhere(statement: Statement, about: About) -> Plan | None:
-    """The plan while there is no current database; None when there is one, or for anything else."""
+    """The plan while there is no current database; None when there is one, or for anything else. What a
+    session has opened under a name of its own it may use in any database: the proxy knows which host has it.
+    """
     source, names = statement.source, statement.names
-    if names.env.database is not None or names.topology.default is None:
+    if names.topology.default is None or not (names.env.database is None or statement.form.uses):
         return None
     if _of_server(statement):
         return Text(statement).plan(Place(("",)), about)

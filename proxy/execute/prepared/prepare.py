@@ -19,6 +19,7 @@ from proxy.engine.admission import PREPARED, admit_host, admit_plan, admit_routi
 from proxy.engine.cached import touch
 from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders
+from proxy.engine.own_names import database_at
 from proxy.engine.planning import (
     Planned,
     check_length,
@@ -376,7 +377,7 @@ def run(
         if plan.at_any_host and session.transaction.explicit and not pins:
             # a statement without tables is no reason to open the transaction on a host
             execution.aside = not session.transaction.held
-        sql = Sent(text, plan.database, effects, _for_effects(client, statement, request))
+        sql = Sent(text, database_at(client, plan), effects, _for_effects(client, statement, request))
         execution.execute(host, sql, request, sent)
         return
     assert isinstance(request, Execute)

@@ -112,8 +112,21 @@ OTHERS: Final = (
     ),
     Form(words="HANDLER", counter="ha_read", **_HANDLER),
     Form(words="HANDLER OPEN", counter="ha_open", leaves=(State.HANDLER,), **_HANDLER),
-    Form(words="HANDLER READ", counter="ha_read", of_server=True, **_HANDLER | {"opens": Opens.ALWAYS}),
-    Form(words="HANDLER CLOSE", counter="ha_close", of_server=True, **_HANDLER),
+    Form(
+        words="HANDLER READ",
+        counter="ha_read",
+        uses=(State.HANDLER,),
+        of_server=True,
+        **_HANDLER | {"opens": Opens.ALWAYS},
+    ),
+    Form(
+        words="HANDLER CLOSE",
+        counter="ha_close",
+        ends=(State.HANDLER,),
+        uses=(State.HANDLER,),
+        of_server=True,
+        **_HANDLER,
+    ),
     Form(
         words="IMPORT TABLE",
         kind=Kind.SERVER,

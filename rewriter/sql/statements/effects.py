@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from config.flavour import Flavour
 from rewriter.text.tokens import STRING, VARIABLE, WORD, Source
 
-from .forms import FoundRows, Kind, Objects, Runs, StatementForm
+from .forms import FoundRows, Kind, Objects, Runs, State, StatementForm
 from .found_rows import Found, found_rows_of
 from .functions import foreign_calls
 from .inner import behind_set_statement, tail
@@ -59,7 +59,8 @@ class Effects(NamedTuple):
     it defines tables that the schema's databases may have. `calls`: functions that are none of the servers'
     own, by their last names in lower case. `reads`: the server may tell of a change in its next reply only.
     `changed` is set by the executor: the server has told of one. `procedure`: the one that CALL names, by its
-    last name as written. `executes`: it runs a prepared text, which may hold anything.
+    last name as written. `executes`: it runs a prepared text, which may hold anything. `uses`: what the
+    session has opened under a name of its own and the statement means; one of its connections holds it.
     """
 
     pins: tuple[Pin, ...] = ()
@@ -79,6 +80,7 @@ class Effects(NamedTuple):
     changed: bool = False
     procedure: str = ""
     executes: bool = False
+    uses: Pin | None = None
 
     @property
     def state(self) -> ConnectionState:
@@ -154,6 +156,7 @@ def effects_of(source: Source, *, flavour: Flavour) -> Effects | None:
             calls=_called(source, flavour=flavour),
             procedure=_last_name(source, 1) if form.kind is Kind.CALL else "",
             executes=anything and any(source.is_word(at, "EXECUTE") for at in range(len(source.tokens))),
+            uses=next(((state.value, _own_name(source, form)) for state in form.uses), None),
         )
     return found if found != _NONE else None
 
@@ -251,11 +254,23 @@ def _pins(source: Source, form: StatementForm) -> tuple[tuple[Pin, ...], tuple[P
     """The connection state that the statement leaves and ends. State has a name if the statement names it."""
     if not (form.leaves or form.ends):
         return _locks(source, form)
-    name = ""
-    if form.objects is Objects.PREPARED:
-        name = source.at(recognize(source).end).name.lower()
+    name = _own_name(source, form)
     pins, unpins = ([(state.value, name) for state in states] for states in (form.leaves, form.ends))
     return tuple(pins), tuple(unpins)
+
+
+def _own_name(source: Source, form: StatementForm) -> str:
+    """The name that the session has given, or gives, to a prepared statement or an open handler; "" for any
+    other statement. Servers compare these names without regard to case.
+    """
+    if form.objects is Objects.PREPARED:
+        return source.at(recognize(source).end).name.lower()
+    if form.kind is not Kind.HANDLER:
+        return ""
+    table = 3 if source.is_op(2, ".") else 1
+    alias = table + 3 if source.is_word(table + 2, "AS") else table + 2
+    opens = State.HANDLER in form.leaves
+    return source.at(alias if opens and source.is_name(alias) else table).name.lower()
 
 
 def _locks(source: Source, form: StatementForm) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:

@@ -244,6 +244,7 @@ class StatementForm:
         session: What it may change in the session.
         leaves: Connection state that it leaves.
         ends: Connection state that it ends.
+        uses: Connection state that it uses, by a name that the session has given it.
         runs: Code that it may run and that its text does not show.
         inner: A statement that stands within it.
         counter: The status variable that counts it, without `Com_`; "" for none.
@@ -272,6 +273,7 @@ class StatementForm:
     session: Session = Session.NOTHING
     leaves: tuple[State, ...] = ()
     ends: tuple[State, ...] = ()
+    uses: tuple[State, ...] = ()
     runs: Runs = Runs.NOTHING
     inner: Inner = Inner.NONE
     counter: str = ""
