@@ -252,6 +252,10 @@ def admin(statement: Statement) -> Plan | None:
         reason = "one server runs all of its statements, and none has all shards"
         advice = "USE a database that is not sharded first, or send its statements one by one."
         return replace(not_yet(_BLOCK, reason, advice), probe=True)
+    if (
+        form.kind is Kind.DIAGNOSTICS and form.of_server
+    ):  # SIGNAL: it names nothing, and any server does the same
+        return Text(statement).plan(Place(), About())
     if form.kind in _NOT_FOR_SHARDS:
         found = _elsewhere(statement) or plan_nowhere(statement, About()) or _unknown_procedure(statement)
         return found or replace(not_yet(form.words, *_why(statement.names, form)), probe=True)

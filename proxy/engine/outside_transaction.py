@@ -19,7 +19,7 @@ from proxy.session.values import quote
 from proxy.wire.constants import SYNTAX_ERROR
 from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
 from proxy.wire.resultset import header_packets
-from rewriter.plans import Bound, Reject, Values, is_one_host
+from rewriter.plans import Bound, HostStatement, Reject, Values, is_one_host
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.forms import Runs
 
@@ -142,6 +142,24 @@ async def _ask_about_syntax(client: Exchange, sql: bytes, error: Err) -> None:
         found = await syntax_error(client, host, sql)
     told = found or error
     client.fail(replace(told, own=told.message or _NO_WORDS))
+
+
+NAMED_IN_A_CLAUSE: Final = (1052, 1054)
+"""Errors about a column's name, which say in which clause it stands."""
+
+
+def fail_by_its_own(client: Exchange, error: Err, asked: HostStatement) -> None:
+    """Fail with what a server says of the statement as the client has written it, for one shard. `error` is
+    about one that has the columns of ORDER BY in its select list, too.
+    """
+    TaskWork(client).start(_ask_about_clause(client, error, asked))
+
+
+async def _ask_about_clause(client: Exchange, error: Err, asked: HostStatement) -> None:
+    found: Err | None = None
+    with suppress(ProxyError):  # then the first error is good enough
+        found = await prepared_error(client, asked.host, asked.sql)
+    client.fail(replace(found, host=asked.host) if found is not None and found.code == error.code else error)
 
 
 async def syntax_error(client: Exchange, host: str, sql: bytes) -> Err | None:
