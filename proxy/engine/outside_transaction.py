@@ -212,7 +212,10 @@ async def prepared_error(client: Exchange, host: str, sql: bytes, database: str 
 
 def reject(client: Exchange, plan: Reject, literals: Values) -> None:
     """Answer with the plan's error, or with a server's own. Raises ProxyError."""
-    error = ProxyError(plan.error, **plan.arguments)
+    arguments = plan.arguments
+    if plan.place and not client.session.user.may_use(plan.place):
+        arguments = {**arguments, "alternative": plan.confined}
+    error = ProxyError(plan.error, **arguments)
     if not plan.probe:
         raise error
     host = next(iter(client.session.transaction.held), None) or client.snapshot.topology.hosts[0]
