@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -10,6 +11,7 @@ from config.topology import Topology
 from proxy.backends.collect import Collector
 from proxy.engine.diagnostics import drain_diagnostics
 from proxy.engine.lease import borrowed
+from proxy.engine.naming import logical_error
 from proxy.engine.session_sync import assigning
 from proxy.engine.task import TaskWork
 from proxy.engine.warned import notices
@@ -148,18 +150,29 @@ NAMED_IN_A_CLAUSE: Final = (1052, 1054)
 """Errors about a column's name, which say in which clause it stands."""
 
 
-def fail_by_its_own(client: Exchange, error: Err, asked: HostStatement) -> None:
-    """Fail with what a server says of the statement as the client has written it, for one shard. `error` is
-    about one that has the columns of ORDER BY in its select list, too.
+def fail_by_its_own(
+    client: Exchange, error: Err, conditions: Sequence[Diagnostic], asked: HostStatement
+) -> None:
+    """Fail with what a server says of the statement as the client has written it, for one shard. `error`, of
+    these `conditions`, is about one that has the columns of ORDER BY in its select list, too.
     """
-    TaskWork(client).start(_ask_about_clause(client, error, asked))
+    TaskWork(client).start(_ask_about_clause(client, error, conditions, asked))
 
 
-async def _ask_about_clause(client: Exchange, error: Err, asked: HostStatement) -> None:
+async def _ask_about_clause(
+    client: Exchange, error: Err, conditions: Sequence[Diagnostic], asked: HostStatement
+) -> None:
     found: Err | None = None
     with suppress(ProxyError):  # then the first error is good enough
         found = await prepared_error(client, asked.host, asked.sql)
-    client.fail(replace(found, host=asked.host) if found is not None and found.code == error.code else error)
+    if found is not None and found.code == error.code:
+        error = logical_error(client, replace(found, host=asked.host))
+        text = error.text(client.session.results_codec)
+        conditions = [
+            replace(one, message=text) if (one.level, one.code) == ("Error", error.code) else one
+            for one in conditions
+        ]
+    client.fail(error, conditions=conditions)
 
 
 async def syntax_error(client: Exchange, host: str, sql: bytes) -> Err | None:

@@ -424,7 +424,7 @@ class FanOut:
         if self.merger is None:
             error, plain = self.error, self.plain
             if isinstance(error, Err) and error.code in NAMED_IN_A_CLAUSE and plain is not None:
-                fail_by_its_own(client, error, plain())
+                fail_by_its_own(client, error, self.told.diagnostics, plain())
                 return
             nothing = ProxyError("merge_failed", reason="no host gave a result set")
             client.fail(error or nothing, conditions=self.told.diagnostics)
