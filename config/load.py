@@ -184,9 +184,20 @@ def _settings(document: Document, base: Path | None) -> Settings | None:
         note(error, Settings, document)
     _check_schema(document, document.value)
     _check_names(document, document.value)
+    _check_modes(document, document.value)
     for place, message in (*account_problems(document.value), *address_problems(document.value)):
         document.refuse(place, message)
     return None if document.problems else settings
+
+
+def _check_modes(document: Document, value: Mapping[str, Any]) -> None:
+    """Users' transactions may be distributed only where such are switched on."""
+    users, xa = value.get("users"), value.get("xa")
+    if not isinstance(users, list) or (isinstance(xa, Mapping) and xa.get("enabled")):
+        return
+    for number, user in enumerate(users):
+        if isinstance(user, Mapping) and user.get("transaction_mode") == "xa":
+            document.refuse(("users", number, "transaction_mode"), "xa needs xa: {enabled: true}")
 
 
 def _check_schema(document: Document, value: Mapping[str, Any]) -> None:

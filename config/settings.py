@@ -339,13 +339,6 @@ class Settings(Model):
     )
     layouts: dict[str, LayoutSettings] = Field(default_factory=dict)
 
-    @model_validator(mode="after")
-    def _check_modes(self) -> Self:
-        names = [one.name for one in self.users if one.transaction_mode == "xa"]
-        if names and not self.xa.enabled:
-            raise ValueError(f"transaction_mode: xa (user {names[0]}) needs xa: {{enabled: true}}")
-        return self
-
     @property
     def schema_place(self) -> str:
         """For people: the schema's file or node."""

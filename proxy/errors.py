@@ -405,7 +405,7 @@ _KINDS = (
     ErrorKind("one_shard_explained", 1003, "HY000", "This is the plan of shard {shard} of keyspace '{keyspace}', one of {shards} that are asked.", "EXPLAIN ROUTE shows the whole."),
     ErrorKind("key_too_long", 1406, "22001", "Data too long for the key of '{table}': {size} characters, the column holds {limit}.", "The row's shard is that of the whole key, so none is cut; send a shorter one."),
     ErrorKind("invalid_key", 1366, "HY000", "Incorrect string value for the key of '{table}': its bytes are no text in the column's character set.", "The row's shard is that of the key as it is sent, so none is mended; send it as it is to be stored."),
-    ErrorKind("invalid_id", 1264, "22003", "ID {id} cannot be a row of '{table}': {reason}.", "Leave out the id, or give one of this table."),
+    ErrorKind("invalid_id", 1264, "22003", "{what} {id} cannot be a row of '{table}': {reason}.", "{alternative}"),
     ErrorKind("no_open_shard", 1105, "HY000", "No shard of keyspace '{keyspace}' is open for new objects.", "Open a range in the topology."),
     ErrorKind("table_not_locked", 1100, "HY000", "Table '{table}' was not locked with LOCK TABLES", "UNLOCK TABLES first: LOCK TABLES locks no sharded tables."),
     ErrorKind("tables_not_locked", 1105, "HY000", "LOCK TABLES locks nothing on {tables}: their rows are on many servers.", "Use START TRANSACTION and SELECT … FOR UPDATE."),

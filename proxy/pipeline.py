@@ -288,7 +288,8 @@ def _select(client: Exchange, plan: ShardSelect, literals: Values) -> None:
         )
         return
     definitions = services.definitions.of(plan, session, values, client.snapshot.topology)
-    FanOut(client, bound, definitions, ceiling, plan.keyspace).start()
+    plain = partial(plan.to_prepare, values, client.snapshot.topology)
+    FanOut(client, bound, definitions, ceiling, plan.keyspace, plain).start()
 
 
 def _cached_select(client: Exchange, plan: CachedSelect, literals: Values) -> None:

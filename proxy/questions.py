@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,19 @@ from .tasks import Tasks
 
 if TYPE_CHECKING:
     from .engine.services import Services
+    from .engine.serving import Serving
     from .peers import Peers
+
+
+_LOOKING = 1.5
+"""Seconds that a worker looks at the tables before it answers the one that has changed some: a bit less than
+that one waits.
+"""
+
+
+async def _look(serving: Serving, tasks: Tasks) -> bool:
+    await asyncio.wait([tasks.spawn(serving.look_at_tables(), "tables")], timeout=_LOOKING)
+    return True
 
 
 def answer_others(
@@ -34,7 +47,7 @@ def answer_others(
     peers.handlers["live"] = lambda request: own_part(services, history, request["after"])
     peers.handlers["transactions"] = lambda request: transactions(services, **request)
     serving = services.serving
-    peers.handlers["tables"] = lambda _: tasks.spawn(serving.look_at_tables(), "tables") is not None
+    peers.handlers["tables"] = lambda _: _look(serving, tasks)
     peers.handlers["routines"] = lambda request: (
         tasks.spawn(services.routines.learn(serving.topology, (request["host"],)), "routines") is not None
     )

@@ -300,6 +300,8 @@ class Reject(Plan):
 
     `probe`: the statement may be no SQL at all, since the rewriter has not read it or has read a word as an
     unknown name: have a server PREPARE the client's bytes, and give its error instead if that is 1064.
+    `place`: a database that the text tells to use; who may not use it is told `confined` in place of the
+    `alternative`.
     """
 
     kind: ClassVar[str] = "reject"
@@ -317,6 +319,8 @@ class Reject(Plan):
     error: str
     arguments: Mapping[str, str] = field(default_factory=dict)
     probe: bool = False
+    place: str = ""
+    confined: str = ""
 
     @property
     def refusal(self) -> Reject | None:

@@ -252,9 +252,13 @@ def admin(statement: Statement) -> Plan | None:
         reason = "one server runs all of its statements, and none has all shards"
         advice = "USE a database that is not sharded first, or send its statements one by one."
         return replace(not_yet(_BLOCK, reason, advice), probe=True)
+    if (
+        form.kind is Kind.DIAGNOSTICS and form.of_server
+    ):  # SIGNAL: it names nothing, and any server does the same
+        return Text(statement).plan(Place(), About())
     if form.kind in _NOT_FOR_SHARDS:
         found = _elsewhere(statement) or plan_nowhere(statement, About()) or _unknown_procedure(statement)
-        return found or replace(not_yet(form.words, *_why(statement.names, form)), probe=True)
+        return found or _not_for_shards(statement)
     return None
 
 
@@ -284,36 +288,49 @@ _NOT_FOR_SHARDS: Final = frozenset(
 """Families of statements that run on one host alone, which a sharded database does not name."""
 
 
-def _why(names: Names, form: StatementForm) -> tuple[str, str]:
-    """Why a statement is not for a sharded database, and what to do instead."""
-    place = _some_database(names)
+def _not_for_shards(statement: Statement) -> Reject:
+    """The refusal of what a sharded database has no host for."""
+    place = _some_database(statement.names)
+    refused = not_yet(statement.form.words, *_why(statement, place))
+    return replace(refused, probe=True, place=place, confined=_why(statement, "")[1])
+
+
+def _why(statement: Statement, place: str) -> tuple[str, str]:
+    """Why a statement is not for a sharded database, and what to do instead. `place`: a shard's database,
+    "" for a user who may use none.
+    """
+    source, form = statement.source, statement.form
     if form.words in ("RENAME TABLE", "RENAME TABLES"):
-        rename = f"RENAME TABLE {place}.old TO {place}.new"
+        rename = f" (RENAME TABLE {place}.old TO {place}.new)" if place else ""
         return (
             "a sharded table is called as the schema calls it",
-            f"Rename it on each shard ({rename}), then in the schema.",
+            f"Rename it on each shard{rename}, then in the schema.",
         )
     if form.kind is Kind.ACCOUNT:
         reason = "the proxy's users are in its settings, and accounts are each server's own"
         return reason, "Change the settings, or run it on the servers themselves."
     if form.defines and form.objects is Objects.TRIGGER:
         reason = "a sharded database has the tables that the schema names, and no triggers"
-        return reason, f"Do it on each shard: USE {place}, then name the table without a database."
+        advice = f"Do it on each shard: USE {place}, then name the table without a database."
+        return reason, advice if place else ""
+    elsewhere = "Name a database that is not sharded" + (f", or a shard's ({place})." if place else ".")
     if form.defines and form.objects.has_code:
         reason = (
             f"a sharded database has the tables that the schema names, and no {form.objects.name.lower()}s"
         )
-        return reason, f"Name a database that is not sharded, or a shard's ({place})."
+        return reason, elsewhere
+    if State.TABLE in form.leaves and any(source.is_word(at, "SELECT") for at in range(len(source.tokens))):
+        reason = "a temporary table is on one host, and the rows are on many"
+        return reason, "Create it in a database that is not sharded, with its columns, then INSERT … SELECT."
     reason = "it does not say which shard it is for"
     if State.TABLE in form.leaves:
-        return reason, f"Name a database that is not sharded, or a shard's ({place})."
+        return reason, elsewhere
     if form.kind is Kind.PREPARED:
         advice = (
-            "Prepare it by the protocol, as drivers do; or USE a database that is not sharded first, "
-            f"for its tables, or {place}, for that shard alone."
+            "Prepare it by the protocol, as drivers do; or USE a database that is not sharded first, for its"
         )
-        return reason, advice
-    return reason, f"USE {place} first: then it is for that shard and its host alone."
+        return reason, advice + (f" tables, or {place}, for that shard alone." if place else " tables.")
+    return reason, f"USE {place} first: then it is for that shard and its host alone." if place else ""
 
 
 def _some_database(names: Names) -> str:

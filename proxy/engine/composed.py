@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.engine.naming import logical_error
+from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostics
 from proxy.wire.packets import Ok, err_packet, ok_packet
 from rewriter.bound import composed_message
@@ -27,6 +28,17 @@ _EIGHT_BYTES = 1 << 24
 """Larger ones are eight bytes behind 0xFE."""
 _MOST = (1 << 64) - 1
 _BEFORE_MESSAGE = 13  # the packet's header, 0xFF, the code, # and the SQLSTATE
+
+
+def broken_reply(conn: BackendConnection, data: bytes) -> tuple[bytes, ProxyError]:
+    """A reply with an error at its end, and that: code has ended one host's part of a transaction. Whether it
+    was COMMIT or ROLLBACK nobody knows, so the other hosts cannot follow. Such effects are asked after
+    (`left_behind`); then the relay answers.
+    """
+    reason = f"a procedure has ended its part on {conn.host}; what it had done elsewhere was rolled back"
+    error = ProxyError("transaction_lost", reason=reason)
+    size = conn.scanner.ok_size if conn.scanner.ok is not None else conn.scanner.ending
+    return data[:-size] + err_packet(data[3 - size], error.code, error.sqlstate, str(error)), error
 
 
 def logical_reply(client: Exchange, conn: BackendConnection, data: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -10,6 +11,7 @@ from config.topology import Topology
 from proxy.backends.collect import Collector
 from proxy.engine.diagnostics import drain_diagnostics
 from proxy.engine.lease import borrowed
+from proxy.engine.naming import logical_error
 from proxy.engine.session_sync import asks_for_warnings, effects_packets, preparing
 from proxy.engine.task import TaskWork
 from proxy.engine.warned import notices
@@ -19,7 +21,7 @@ from proxy.session.values import quote
 from proxy.wire.constants import SYNTAX_ERROR
 from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packet
 from proxy.wire.resultset import header_packets
-from rewriter.plans import Bound, Reject, Values, is_one_host
+from rewriter.plans import Bound, HostStatement, Reject, Values, is_one_host
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.forms import Runs
 
@@ -147,6 +149,35 @@ async def _ask_about_syntax(client: Exchange, sql: bytes, error: Err) -> None:
     client.fail(replace(told, own=told.message or _NO_WORDS))
 
 
+NAMED_IN_A_CLAUSE: Final = (1052, 1054)
+"""Errors about a column's name, which say in which clause it stands."""
+
+
+def fail_by_its_own(
+    client: Exchange, error: Err, conditions: Sequence[Diagnostic], asked: HostStatement
+) -> None:
+    """Fail with what a server says of the statement as the client has written it, for one shard. `error`, of
+    these `conditions`, is about one that has the columns of ORDER BY in its select list, too.
+    """
+    TaskWork(client).start(_ask_about_clause(client, error, conditions, asked))
+
+
+async def _ask_about_clause(
+    client: Exchange, error: Err, conditions: Sequence[Diagnostic], asked: HostStatement
+) -> None:
+    found: Err | None = None
+    with suppress(ProxyError):  # then the first error is good enough
+        found = await prepared_error(client, asked.host, asked.sql)
+    if found is not None and found.code == error.code:
+        error = logical_error(client, replace(found, host=asked.host))
+        text = error.text(client.session.results_codec)
+        conditions = [
+            replace(one, message=text) if (one.level, one.code) == ("Error", error.code) else one
+            for one in conditions
+        ]
+    client.fail(error, conditions=conditions)
+
+
 async def syntax_error(client: Exchange, host: str, sql: bytes) -> Err | None:
     """What a server says of a text that is no SQL; None for one that is, whatever else is wrong with it."""
     try:
@@ -213,7 +244,10 @@ async def _refuse_unpreparable(client: Exchange, plan: Reject, sql: bytes) -> No
 
 def reject(client: Exchange, plan: Reject, literals: Values) -> None:
     """Answer with the plan's error, or with a server's own. Raises ProxyError."""
-    error = ProxyError(plan.error, **plan.arguments)
+    arguments = plan.arguments
+    if plan.place and not client.session.user.may_use(plan.place):
+        arguments = {**arguments, "alternative": plan.confined}
+    error = ProxyError(plan.error, **arguments)
     if not plan.probe:
         raise error
     host = next(iter(client.session.transaction.held), None) or client.snapshot.topology.hosts[0]

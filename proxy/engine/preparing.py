@@ -4,6 +4,7 @@ the columns of a statement.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.collect import Collector, ServerError
@@ -12,12 +13,13 @@ from proxy.backends.reworded import AttributedConnection
 from proxy.backends.statements import ServerStatements, close_packet
 from proxy.engine.lease import borrowed
 from proxy.engine.session_sync import preparing
-from proxy.engine.transcode import definitions, exact_of
+from proxy.engine.transcode import definitions, depends_on_types, exact_of
 from proxy.errors import ProxyError
 from proxy.session.values import values_of
 from proxy.wire.binary import Execute
 from proxy.wire.packets import Err, frame
 from proxy.wire.replies import PREPARED
+from rewriter.plan import Values
 from rewriter.plans import BindError, HostStatement, Plan
 from rewriter.sql.statements.facts import StatementFacts
 
@@ -135,16 +137,31 @@ def returns_rounded(client: Exchange, plan: Plan, sql: bytes) -> bool:
     return False
 
 
-async def learn_again(client: Exchange, statement: Statement) -> None:
+def learn_exact(statement: Statement, columns: Sequence[bytes]) -> None:
+    """Note which columns of a statement's result are rounded as text, by what PREPARE says of them."""
+    statement.exact = exact_of(columns)
+    if statement.parameters and not statement.env.flavour.derives_types:
+        statement.by_types = depends_on_types(columns)
+
+
+def is_learnt(client: Exchange, statement: Statement, types: bytes) -> bool:
+    """Whether it is known which columns of the statement's result are rounded, with parameters of `types`."""
+    if statement.learnt is not client.snapshot.rewriter.generation:
+        return False
+    return not statement.by_types or statement.exact_types == types
+
+
+async def learn_again(client: Exchange, statement: Statement, types: bytes, given: Values) -> None:
     """Learn which columns of a statement's result are rounded as text, when tables may have changed since it
-    was prepared. What the server says against the statement, it will say again when it is executed.
+    was prepared, or its parameters have other types: `given` are their literals. What the server says against
+    the statement, it will say again when it is executed.
     """
     session, plan = client.session, statement.plan
     statement.learnt = client.snapshot.rewriter.generation
     if not plan.binds:
         statement.exact = _UNKNOWN
         return
-    session.prepared.values = (b"?",) * statement.parameters
+    session.prepared.values = given if statement.by_types else (b"?",) * statement.parameters
     try:
         asked = plan.to_prepare(values_of(session, plan, statement.literals), client.snapshot.topology)
     except BindError as error:
@@ -155,3 +172,4 @@ async def learn_again(client: Exchange, statement: Statement) -> None:
             statement.exact = exact_of((await columns_of(session, conn, asked.sql, plan.facts))[1])
     except ServerError:
         return
+    statement.exact_types = types

@@ -20,7 +20,7 @@ from proxy.backends.waiting import Waiter
 from proxy.engine import lease
 from proxy.engine.admission import admit_pinned
 from proxy.engine.column_metadata import place_of
-from proxy.engine.composed import composed, composed_rows, logical_reply
+from proxy.engine.composed import broken_reply, composed, composed_rows, logical_reply
 from proxy.engine.diagnostics import drain_diagnostics, opens
 from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import ends_one_part, left_behind
@@ -35,7 +35,7 @@ from proxy.load import Load
 from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.column_metadata import Header, Placing
 from proxy.wire.constants import Status
-from proxy.wire.packets import Err, err_packet, query_packet
+from proxy.wire.packets import Err, query_packet
 from proxy.wire.replies import DONE
 from rewriter.plain.called import NOWHERE
 from rewriter.plans import Values
@@ -86,6 +86,7 @@ class Relay:
         "statement",
         "task",
         "waiter",
+        "withheld",
     )
 
     own = False
@@ -121,6 +122,7 @@ class Relay:
         self.database: str | None = None
         self.id_offset: int | None = None
         self.keeps_insert_id = False
+        self.withheld = b""
         self.broken: ProxyError | None = None  # what the reply became
         self.effects: Effects | None = None
         self.literals: Values = ()
@@ -400,20 +402,13 @@ class Relay:
             session = self.client.session
             if self.effects is not None or session.tracks_replies:
                 if conn.scanner.state == DONE and ends_one_part(session, conn, self.effects):
-                    data = self._breaks(conn, data)
+                    data, self.broken = broken_reply(conn, data)
                 elif session.tracker is not None:
                     data = tracked_reply(self.client, session.tracker, conn, data, self.facts, self.effects)
+                if self.effects is not None and self.effects.tables and conn.scanner.ok is not None:
+                    self.withheld = data  # until all workers know the tables, see `_drain`
+                    return
         self.client.transport.write(data)
-
-    def _breaks(self, conn: BackendConnection, data: bytes) -> bytes:
-        """The reply with an error at its end: whether it was COMMIT or ROLLBACK nobody knows, so the other
-        hosts cannot follow. Such effects are asked after (`left_behind`); then `_give_back` answers.
-        """
-        reason = f"a procedure has ended its part on {conn.host}; what it had done elsewhere was rolled back"
-        self.broken = ProxyError("transaction_lost", reason=reason)
-        size = conn.scanner.ok_size if conn.scanner.ok is not None else conn.scanner.ending
-        error = self.broken
-        return data[:-size] + err_packet(data[3 - size], error.code, error.sqlstate, str(error))
 
     def _give_back(self, conn: BackendConnection, *, failed: bool) -> None:
         """Give the connection back, and answer."""
@@ -555,6 +550,9 @@ class Relay:
         self.draining = self.task = None
         if self.request is not None:
             self.request.warned(found)
+        withheld, self.withheld = self.withheld, b""
+        if withheld and not client.closed:
+            client.transport.write(withheld)
         if found or found.total or not (failed or found.keeps or self._keeps_warnings(effects)):
             shown = found if self.plain or self.id_offset is None else composed_rows(found, self.id_offset)
             shown += noted
@@ -573,7 +571,7 @@ class Relay:
         if self.waiter is not None:
             self.waiter.cancel()
             self.waiter = None
-        draining, self.draining = self.draining, None
+        draining, self.draining, self.withheld = self.draining, None, b""
         held = self.client.session.transaction.held
         if draining is not None and held.get(draining.host) is not draining:
             return  # `_drain` gives it back

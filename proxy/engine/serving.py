@@ -196,7 +196,8 @@ class Serving:
             self._spawn(self.look_at_tables(), "tables")
 
     async def tables_changed(self) -> None:
-        """A definition was run: learn what it has changed, here and in the other workers."""
-        await self.look_at_tables()
-        if self._peers is not None:
-            await self._peers.ask_others("tables")
+        """A definition was run: learn what it has changed, here and in the other workers, so that whoever is
+        told of it finds it.
+        """
+        others = () if self._peers is None else (self._peers.ask_others("tables"),)
+        await asyncio.gather(self.look_at_tables(), *others)

@@ -188,6 +188,13 @@ def exact_of(columns: Sequence[bytes]) -> str:
     return marks if "1" in marks else ""
 
 
+def depends_on_types(columns: Sequence[bytes]) -> bool:
+    """Whether `exact_of` a result with these columns has been told of an expression, where the types of its
+    parameters were not known: for MariaDB `price * ?` is a DOUBLE until a whole number is bound.
+    """
+    return any(_rounded(one) and not one.org_name for one in map(decode_column, columns))
+
+
 def _rounded(column: Column) -> bool:
     """Whether the text of a column's values has fewer digits than they have."""
     if column.type == ColumnType.FLOAT:

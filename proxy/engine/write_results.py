@@ -34,8 +34,9 @@ def first_id(parts: Sequence[Part]) -> tuple[int, bool]:
     """The insert id to report, composed, and whether LAST_INSERT_ID() is that from now on: a server has
     generated it, or the statement has assigned it.
 
-    As with one MySQL: that of the first row whose id was generated, or else that of the last row, if
-    any row was written. (A shard whose last row was there already, and stays as it is, does not tell.)
+    As with one MySQL: that of the first row whose id was generated, or else what LAST_INSERT_ID(id) had for
+    the last row that was there, or else that of the last row, if any row was written. (A shard whose last row
+    was there already, and stays as it is, does not tell.)
     Of an UPDATE it is what LAST_INSERT_ID(value) had for the last row: servers go by ascending IDs, so that
     is a row of the highest shard.
     """
@@ -48,17 +49,22 @@ def first_id(parts: Sequence[Part]) -> tuple[int, bool]:
         return max(assigned)[1], True
     made: list[tuple[Inserted, int]] = []
     generated: list[tuple[Inserted, int]] = []
+    there: list[tuple[Inserted, int]] = []
     for part in parts:
         inserted, ok = part.inserted, part.ok
         if inserted is None or ok is None or not ok.insert_id:
             continue
         made.append((inserted, ok.insert_id))
-        if inserted.generated or (inserted.asks and ok.affected != inserted.rows):
+        if inserted.asks and ok.affected != inserted.rows:
+            there.append(made[-1])
+        elif inserted.generated:
             generated.append(made[-1])
     if not made:
         return 0, False
     if generated:
         inserted, id = min(generated, key=lambda pair: pair[0].first)
+    elif there:
+        inserted, id = max(there, key=lambda pair: pair[0].last)
     else:
         told = dict(made)
         done = [one.inserted for one in parts if one.inserted is not None and one.ok is not None]
@@ -66,7 +72,7 @@ def first_id(parts: Sequence[Part]) -> tuple[int, bool]:
         id = told.get(inserted) or inserted.given
         if not id:
             inserted, id = max(made, key=lambda pair: pair[0].last)
-    return id + (inserted.id_offset or 0), bool(generated)
+    return id + (inserted.id_offset or 0), bool(generated or there)
 
 
 def summed_info(parts: Sequence[Part], warnings: int) -> bytes:

@@ -83,7 +83,8 @@ class Statement:
     COM_STMT_SEND_LONG_DATA since the last EXECUTE, and `problem` what was wrong with it. `cursor` is the
     connection that holds its open cursor, `number` the server's number of the statement there. `exact`: its
     result columns, as `Env.exact`; "" when the text of all of them says everything. It was `learnt` in this
-    generation of the rewriter. `derived`: the types that MySQL gives its parameters, if they matter.
+    generation of the rewriter. `by_types`: it depends on the types of the parameters, and is that of
+    `exact_types`. `derived`: the types that MySQL gives its parameters, if they matter.
     `ahead`: a plan that was made off the loop for the next run, behind its generation and the key of the
     settings that it was read with. `heading`: of its last result, where rows are made binary. `repeat`: what
     the next EXECUTE need not find out again, until another way has executed it. `text_warnings`: how many
@@ -103,6 +104,8 @@ class Statement:
     private: bool = False  # its parameters have had several types: it is shared with nobody on a server
     exact: str = ""
     learnt: object = None
+    by_types: bool = False
+    exact_types: bytes = b""
     derived: tuple[int, ...] = ()
     sent: dict[int, bytearray] = field(default_factory=dict)
     sent_bytes: int = 0

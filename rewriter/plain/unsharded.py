@@ -16,6 +16,7 @@ from rewriter.plans import AnyHost, Passthrough, Physical, find_host, is_one_hos
 from rewriter.route.column_metadata import unsharded_column_metadata
 from rewriter.route.columns import Columns, Extras
 from rewriter.route.context import Statement
+from rewriter.route.id_layouts import IdLayouts
 from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Refuse, Scope, Target, Unsupported
 from rewriter.route.slot_filling import (
     fill_database_facts,
@@ -76,9 +77,17 @@ class About(NamedTuple):
 class Text:
     """A statement's text with the session's values in it, and the names of these values. `parameters`: also
     with those of a prepared statement, which a server takes by itself. `on_shards`: see `fill_slots`.
+    `layouts`: those of its IDs, when the tables are known.
     """
 
-    def __init__(self, statement: Statement, *, parameters: bool = False, on_shards: bool = False) -> None:
+    def __init__(
+        self,
+        statement: Statement,
+        *,
+        parameters: bool = False,
+        on_shards: bool = False,
+        layouts: IdLayouts | None = None,
+    ) -> None:
         source = statement.source
         self._statement = statement
         self.source = source
@@ -100,7 +109,8 @@ class Text:
             )
             fill_lock_holders(source, self.slots, self.edits)
         take_hints(source, self.edits)
-        fill_functions(source, self.edits, statement.layout([]))
+        layouts = layouts or IdLayouts(statement.layout([]), source, statement.names, None)
+        fill_functions(source, self.edits, layouts)
         self.extras = Extras(self.slots.end)
 
     def blocks(self, blocks: Iterable[Block], scope: Scope) -> None:

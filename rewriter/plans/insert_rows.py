@@ -18,6 +18,7 @@ class Hint:
 
     `form`: "id" (the object's own ID), "key" (the routing column: the row must have it), "same" (an ID whose
     shard the row shares), "json" (such an ID at `path` in a JSON text), "shard" (number `shard`, a hint).
+    `column`: of a "key" that the row must have.
     """
 
     form: Literal["id", "key", "same", "json", "shard"]
@@ -25,6 +26,12 @@ class Hint:
     value: Value | None = None
     path: tuple[str | int, ...] = ()
     shard: int = -1
+    column: str = ""
+
+    def is_null(self, values: Values) -> bool:
+        """Whether its value is a parameter that is NULL."""
+        value = self.value
+        return value is not None and value.kind == "parameter" and values[value.index] == b"NULL"
 
 
 class Spelling(NamedTuple):

@@ -343,7 +343,7 @@ class Insert(Plan):
                 continue
             if hint.form == "id":
                 id = b"%d" % number
-            found.setdefault(self._shard(hint.key, number, keyspace), str(number))
+            found.setdefault(self._shard(hint, number, keyspace), str(number))
         if len(found) > 1:
             shards = " and ".join(map(str, found))
             raise self._invalid(list(found.values())[-1], f"its row belongs to shards {shards}")
@@ -362,6 +362,10 @@ class Insert(Plan):
         for hint in row.hints:
             if hint.form == "shard":
                 return hint.shard, local
+            if hint.column and hint.is_null(values):
+                if not self.ignore:
+                    raise BindError("key_null", column=hint.column)
+                hint = replace(hint, value=Value("empty"))  # which the server makes of it
             if hint.form == "key" and hint.key.takes_text:
                 return self._text_key(hint, values, keyspace), local
             number = self._number(hint, values)
@@ -373,7 +377,7 @@ class Insert(Plan):
                     local = b"0"
                     continue
                 local = b"%d" % (number & (keyspace.layout.local_mask if keyspace.layout is not None else 0))
-            return self._shard(hint.key, number, keyspace), local
+            return self._shard(hint, number, keyspace), local
         return None, local
 
     def _place_strictly(
@@ -386,7 +390,7 @@ class Insert(Plan):
             number = self._number(hint, values)
             if number is None:
                 break
-            found = self._shard(hint.key, number, keyspace)
+            found = self._shard(hint, number, keyspace)
             if shard is not None and shard != found:
                 reason = f"its ID {number} is of shard {found}, the row would be on shard {shard}"
                 table = self.table.partition(".")[2]
@@ -431,16 +435,14 @@ class Insert(Plan):
 
     def _number(self, hint: Hint, values: Values) -> int | None:
         """The integer that a hint gives; None when the row does not have it."""
-        if hint.value is None:
-            return None
-        if hint.value.kind == "parameter" and values[hint.value.index] == b"NULL":
+        if hint.value is None or hint.is_null(values):
             return None
         if hint.form == "json":
             return self._json(hint, values)
         try:
             return hint.value.integer(values)
         except NotPlain:
-            raise self._invalid("given", "it is no plain number") from None
+            raise self._invalid("given", "it is no plain number", hint) from None
 
     def _json(self, hint: Hint, values: Values) -> int | None:
         if hint.value is None:
@@ -502,18 +504,26 @@ class Insert(Plan):
         if size > key.longest:
             raise BindError("key_too_long", table=table, size=str(size), limit=str(key.longest))
 
-    def _shard(self, key: Key, number: int, keyspace: Keyspace) -> int:
+    def _shard(self, hint: Hint, number: int, keyspace: Keyspace) -> int:
+        key = hint.key
         if key.bounds is not None and not key.bounds[0] <= number <= key.bounds[1]:
-            raise self._invalid(str(number)[:60], "its column holds no such number")
+            raise self._invalid(str(number)[:60], "its column holds no such number", hint)
         shard = key.shard_of_integer(number, keyspace)
         if shard is None:
-            raise self._invalid(str(number), why_not(number, key))
+            raise self._invalid(str(number), why_not(number, key), hint)
         if keyspace.host_of(shard) is None:
             raise shard_missing(number, shard, keyspace)
         return shard
 
-    def _invalid(self, number: str, reason: str) -> BindError:
-        return BindError("invalid_id", id=number, table=self.table.partition(".")[2], reason=reason)
+    def _invalid(self, number: str, reason: str, hint: Hint | None = None) -> BindError:
+        """`hint`: what the number is of."""
+        what, remedy = "ID", "Leave out the id, or give one of this table."
+        if hint is not None and hint.column:  # which the row must have
+            hashed = hint.key.rule == "hash"
+            what = "Key" if hashed else "ID"
+            remedy = f"Give another '{hint.column}': it says where the row is."
+        table = self.table.partition(".")[2]
+        return BindError("invalid_id", what=what, id=number, table=table, reason=reason, alternative=remedy)
 
 
 def _integer(id: bytes) -> int:

@@ -123,7 +123,7 @@ class _Gathering:
         self.conditions = self.splicer.conditions
         self.narrowing = self.splicer.narrowing
         self.effects = statement.effects
-        self.text = Text(statement, parameters=True, on_shards=True)
+        self.text = Text(statement, parameters=True, on_shards=True, layouts=self.splicer.layouts)
         for block in self.blocks:
             for span in _conditions(block):
                 try:

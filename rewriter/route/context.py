@@ -20,6 +20,7 @@ from rewriter.tree.second import SecondReader
 from .binding import Routing
 from .columns import Columns, Extras
 from .equal import Pairs, equals, listed
+from .id_layouts import IdLayouts
 from .keys import Keys
 from .narrowing import Narrowing
 from .predicates import Conditions, Relation
@@ -97,7 +98,8 @@ class Splicer:
         layout = statement.layout([table for table in tables if table is not None])
         fill_slots(source, self.slots, self.edits, variables=False, known=True, on_shards=True)
         self.hints: Hints = take_hints(source, self.edits)
-        fill_functions(source, self.edits, layout)
+        self.layouts = IdLayouts(layout, source, names, scope)
+        fill_functions(source, self.edits, self.layouts)
         self.extras = Extras(self.slots.end)
         self.conditions = Conditions(
             source,

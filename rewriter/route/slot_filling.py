@@ -18,7 +18,8 @@ from rewriter.text.facts import Span
 from rewriter.text.tokens import HINT, STRING, SYSTEM, VARIABLE, WORD, Source
 from rewriter.text.written import encoded
 
-from .scope import Refuse
+from .id_layouts import IdLayouts
+from .scope import Refuse, Unsupported
 from .values import (
     LOCK_HOLDERS,
     NUMBERED,
@@ -206,27 +207,39 @@ def fill_lock_holders(source: Source, slots: Slots, edits: Edits) -> None:
         edits.replace(Span(at, close + 1), *parts)
 
 
-def fill_functions(source: Source, edits: Edits, layout: Layout | None) -> None:
+def fill_functions(source: Source, edits: Edits, layouts: IdLayouts) -> None:
     """Write SHARD_OF, TYPE_OF, LOCAL_OF and MAKE_ID as the arithmetic that they are. Raises Refuse."""
     for at in own_calls(source):
         name, close = source.tokens[at].text, source.closing[at + 1]
-        places = {
-            "SHARD_OF": [layout and (layout.shard_shift, layout.shard_mask)],
-            "TYPE_OF": [layout and (layout.type_shift, layout.type_mask)],
-            "LOCAL_OF": [layout and (layout.local_shift, layout.local_mask)],
-        }.get(name)
-        if layout is None or not (layout.has_local and layout.has_type):
+        makes = name == "MAKE_ID"
+        layout = layouts.default if makes else layouts.of(Span(at + 2, close))
+        if layout is None or (makes and not (layout.has_local and layout.has_type)):
             raise Refuse("unknown_function", function=name)
         commas = _commas(source, at + 2, close)
-        if len(commas) != (2 if places is None else 0) or close == at + 2:
+        if len(commas) != (2 if makes else 0) or close == at + 2:
             raise Refuse("wrong_parameter_count", function=name)
         edits.replace(Span(at, at + 2), b"((")
-        if places is None:
+        if makes:
             edits.replace(Span(commas[0], commas[0] + 1), b") << %d | (" % layout.shard_shift)
             edits.replace(Span(commas[1], commas[1] + 1), b") << %d | (" % layout.type_shift)
             edits.replace(Span(close, close + 1), b"))")
-        elif places[0]:
-            edits.replace(Span(close, close + 1), b") >> %d & %d)" % places[0])
+        else:
+            edits.replace(Span(close, close + 1), b") >> %d & %d)" % _place(name, layout))
+
+
+def _place(function: str, layout: Layout) -> tuple[int, int]:
+    """Where the part of an ID is that a function gives: bits behind it, and its mask. Raises Refuse."""
+    if function == "SHARD_OF":
+        return layout.shard_shift, layout.shard_mask
+    if function == "TYPE_OF" and layout.has_type:
+        return layout.type_shift, layout.type_mask
+    if function == "LOCAL_OF" and layout.has_local:
+        return layout.local_shift, layout.local_mask
+    raise Unsupported(
+        what=function,
+        reason=f"IDs of the layout {layout.name} have no such part",
+        alternative="Ask for SHARD_OF.",
+    )
 
 
 def _commas(source: Source, at: int, end: int) -> list[int]:

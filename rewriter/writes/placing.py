@@ -69,7 +69,9 @@ class Placing:
                 raise Refuse("key_null", column=self.table.routing)
             hints.append(Hint("key", key, Value("empty")))  # which the server makes of it
         else:
-            hints.append(Hint("key", key, self._constant(value, self.table.routing)))
+            hints.append(
+                Hint("key", key, self._constant(value, self.table.routing), column=self.table.routing)
+            )
         return tuple(hints)
 
     def _has_no_default(self, name: str) -> bool:

@@ -55,6 +55,16 @@ def test_problems_have_lines_and_show_no_secrets(tmp_path: Path) -> None:
     assert "12345678" not in text
 
 
+def test_a_mode_that_needs_xa_is_told_at_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "shardgate.yaml"
+    path.write_text(
+        "users:\n  - name: a\n    password: p\n  - name: b\n    transaction_mode: xa\nworkers: 2\n"
+    )
+    with pytest.raises(ConfigError) as caught:
+        load_settings(path)
+    assert f"{path}: users[1].transaction_mode (line 5): xa needs xa: {{enabled: true}}" in str(caught.value)
+
+
 def test_defaults() -> None:
     made = settings()
     assert [one.address for one in made.listen] == [Address("127.0.0.1", 3307)]

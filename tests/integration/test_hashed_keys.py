@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.binary import Answer, Binary
+from tests.integration.binary import NOTHING, Answer, Binary
 from tests.integration.binary import text as text_parameter
+from tests.integration.both_sides import logged_in
 from tests.integration.fixtures import MakeRaw
 from tests.integration.raw import Raw
+from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 
 MARK = 987654321
 
@@ -60,6 +63,42 @@ def test_keys_are_stored_as_they_are_sent(client: Raw, mode: str, verb: bytes) -
         wrong += [(key, one) for one in lost(client)]
     assert wrong == []
     assert taken > len(WRITTEN) // 2
+
+
+NULLED = (
+    ("email_to_user (email, user_id) VALUES ({}, 77)", "email_to_user WHERE email = ''"),
+    ("email_to_user (email, user_id) VALUES ('zz', 77), ({}, 77)", "email_to_user WHERE email IN ('', 'zz')"),
+    ("board_has_pins (board_id, pin_id, sequence) VALUES ({}, 77, 1)", "board_has_pins WHERE board_id = 0"),
+    (
+        "email_to_user (email, user_id) VALUES ({}, 77) ON DUPLICATE KEY UPDATE user_id = 78",
+        "email_to_user WHERE email = ''",
+    ),
+)
+
+
+@pytest.mark.parametrize("verb", ["INSERT", "REPLACE", "INSERT IGNORE"])
+def test_a_parameter_that_is_null_is_as_null_that_is_written(
+    demo: Demo, plain: LocalServer, verb: str
+) -> None:
+    """No key may be NULL. With IGNORE it is what the server makes of it, and the row is found by that."""
+    with logged_in(demo, plain) as sides:
+        for into, found in NULLED:
+            if verb == "REPLACE" and "ON DUPLICATE" in into:
+                continue
+            written = [side.ask(f"{verb} INTO {into.format('NULL')}") for side in sides]
+            for side in sides:
+                side.ask(f"DELETE FROM {found}")
+            given = [Binary(side).run(f"{verb} INTO {into.format('?')}", NOTHING) for side in sides]
+            shown = [side.ask(f"SELECT COUNT(*) FROM {found}").value for side in sides]
+            for side in sides:
+                side.ask(f"DELETE FROM {found}")
+            assert [one.code for one in written] == [one.code for one in given], into
+            assert {one.code for one in given} == {0 if "IGNORE" in verb else 1048}, into
+            if given[1].kind == "err":
+                assert given[0].message == given[1].message, into
+            else:
+                assert given[0].ok.affected == given[1].ok.affected, into
+            assert shown[0] == shown[1], into
 
 
 def test_keys_that_are_refused(client: Raw) -> None:

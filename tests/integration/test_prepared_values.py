@@ -281,6 +281,51 @@ def test_types_of_parameters(sides: Sides, flavour: str) -> None:
             assert list(map(shown, sharded.definitions)) == list(map(shown, direct.definitions)), (sql, value)
 
 
+BY_BOUND_TYPES: tuple[str, ...] = (
+    *("price * ?", "? * price", "price + ?", "MAX(price * ?)", "SUM(price + ?)", "whole_price - ?"),
+    *(
+        "12.50 * ?",
+        "ROUND(price * ?, 3)",
+        "rounded * ?",
+        "IF(1, price, ?)",
+        "price * ? + rounded",
+        "ABS(price * ?)",
+    ),
+)
+"""Expressions that are DECIMAL or DOUBLE as their parameter is."""
+
+
+def test_decimals_of_expressions_with_parameters(sides: Sides, flavour: str) -> None:
+    """One statement, executed with values of several types in turn: `price * ?` keeps its decimals."""
+    numbers = ids(6)
+    for side in sides:
+        for number in numbers:
+            sql = "INSERT INTO everything (id, price, whole_price, rounded) VALUES (?, ?, ?, ?)"
+            given = [b.integer(number), b.text("30.5", b.NEWDECIMAL), b.integer(7), b.double(1.25)]
+            assert side.run(sql, *given).kind == "ok"
+    listed = ", ".join(map(str, numbers))
+    values = [
+        b.integer(-2),
+        b.integer(2, b.TINY),
+        b.text("2.50", b.NEWDECIMAL),
+        b.integer(3),
+        b.text("4", b.NEWDECIMAL),
+        b.double(2.5),
+        *([b.integer(5)] if flavour == "mariadb" else []),  # for MySQL it is a DOUBLE from now on
+    ]
+    for expression in BY_BOUND_TYPES:
+        for rest in (f"WHERE id IN ({listed})", f"WHERE id = {numbers[0]}", "ORDER BY 1 LIMIT 2"):
+            sql = f"SELECT {expression} AS x FROM everything {rest}"
+            prepared = [side.statement(sql) for side in sides]
+            for value in values:
+                answers = [side.execute(one.id, [value]) for side, one in zip(sides, prepared, strict=True)]
+                direct, _, sharded = answers
+                assert direct.rows, sql
+                assert sharded.rows == direct.rows, (sql, value)
+                columns = [list(map(shown, one.definitions)) for one in (sharded, direct)]
+                assert columns[0] == columns[1], (sql, value)
+
+
 def test_null_has_the_type_that_mysql_gives_the_parameter(sides: Sides, flavour: str) -> None:
     if flavour == "mariadb":
         pytest.skip("MariaDB takes parameters as the literals that they are")

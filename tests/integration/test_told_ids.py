@@ -146,6 +146,42 @@ def test_an_id_that_a_select_assigns_is_told(three: Both) -> None:
     assert three(again, LAST, again, LAST) == [(0, TWO), ((TWO,),), (0, TWO), ((TWO,),)]
 
 
+def test_of_several_rows_that_are_there_the_last_ones_id_is_assigned(three: Both) -> None:
+    """Of rows on several shards, too; a row that is new assigns nothing."""
+    again = f"{UPDATE} id = LAST_INSERT_ID(id)"
+    found = three(
+        f"INSERT INTO pins (id, data) VALUES ({ONE}, '{{}}'), ({THREE}, '{{}}'), ({TWO}, '{{}}') {again}",
+        LAST,
+        f"INSERT INTO pins (id, data) VALUES ({TWO}, '{{}}'), ({ONE}, '{{}}') {again}",
+        LAST,
+        f"DELETE FROM pins WHERE id = {THREE}",
+        f"INSERT INTO pins (id, data) VALUES ({TWO}, '{{}}'), ({THREE}, '{{}}') {again}",
+        LAST,
+    )
+    assert found == [(0, TWO), ((TWO,),), (0, ONE), ((ONE,),), (1, 0), (1, TWO), ((TWO,),)]
+
+
+def test_an_id_that_is_given_stays_out_of_last_insert_id(three: Both) -> None:
+    new = make_id(9, 1, 770_001)
+    three("SELECT LAST_INSERT_ID(4711)")
+    try:
+        for verb, rest in (
+            ("INSERT", ""),
+            ("INSERT IGNORE", ""),
+            ("REPLACE", ""),
+            ("INSERT", f"{UPDATE} data = VALUES(data)"),
+            ("INSERT", f"{UPDATE} data = JSON_SET(data, '$.n', RAND())"),
+        ):
+            for ids in ((new,), (ONE,), (new, new + 1), (ONE, new), (ONE, TWO)):
+                if (verb, rest) == ("INSERT", "") and len(ids) > 1 and ONE in ids:
+                    continue  # done in part
+                values = ", ".join(f"({id}, JSON_OBJECT('n', {len(ids)}))" for id in ids)
+                three(f"{verb} INTO pins (id, data) VALUES {values} {rest}")
+                assert three(LAST) == [((4711,),)]
+    finally:
+        three(f"DELETE FROM pins WHERE id IN ({new}, {new + 1})")
+
+
 def test_generated_ids_of_a_select_that_may_update_are_told(connect: Connect) -> None:
     with connect() as side:
         insert = f"INSERT INTO pins (data) SELECT JSON_OBJECT('board_id', {ONE}) {UPDATE} data = VALUES(data)"

@@ -11,7 +11,7 @@ the others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ from proxy.engine import lease
 from proxy.engine.definitions import Definitions, fill_zeros
 from proxy.engine.diagnostics import drain_diagnostics
 from proxy.engine.loading import results_form, spread_merge, spread_settings
+from proxy.engine.outside_transaction import NAMED_IN_A_CLAUSE, fail_by_its_own
 from proxy.engine.session_sync import sync_packets
 from proxy.engine.warned import Told, notices
 from proxy.errors import ProxyError
@@ -64,6 +65,7 @@ class FanOut:
         "keyspace",
         "merge",
         "merger",
+        "plain",
         "settings",
         "told",
     )
@@ -75,8 +77,11 @@ class FanOut:
         definitions: Definitions,
         ceiling: int | None,
         keyspace: str | None = None,
+        plain: Callable[[], HostStatement] | None = None,
     ) -> None:
-        """`keyspace` is that of its tables; without it its shards are not told apart in what is counted."""
+        """`keyspace` is that of its tables; without it its shards are not told apart in what is counted.
+        `plain` makes the client's own statement for one shard.
+        """
         self.client = client
         self.keyspace = None if keyspace is None else client.snapshot.topology.keyspaces[keyspace]
         cut = definitions.known and definitions.cut and client.session.env.flavour.unions_lose_columns
@@ -86,6 +91,8 @@ class FanOut:
         self.merge = spread_merge(client, bound)
         self.settings = spread_settings(client, bound)
         self.definitions = definitions
+        if self.merge.order or len(bound.statements) == 1:  # else no ORDER BY was written into select lists
+            self.plain = plain
         self.ceiling = ceiling  # rows; set for a scatter, which is bounded in bytes too
         self.bytes = 0
         self.error: ProxyError | Err | None = None
@@ -416,8 +423,12 @@ class FanOut:
         self.branches = []  # each refers to this one: it need not wait for the garbage collector
         client, session = self.client, self.client.session
         if self.merger is None:
+            error, plain = self.error, getattr(self, "plain", None)  # the compiled way sets none
+            if isinstance(error, Err) and error.code in NAMED_IN_A_CLAUSE and plain is not None:
+                fail_by_its_own(client, error, self.told.diagnostics, plain())
+                return
             nothing = ProxyError("merge_failed", reason="no host gave a result set")
-            client.fail(self.error or nothing, conditions=self.told.diagnostics)
+            client.fail(error or nothing, conditions=self.told.diagnostics)
             return
         if self.error is not None:
             client.fail(self.error, self.merger.seq, self.told.diagnostics)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from proxy.engine.locks import host_of
 from proxy.engine.outside_transaction import refuse_unpreparable, reject
 from proxy.engine.planning import Planned
+from proxy.engine.preparing import learn_exact
 from proxy.engine.run import Steps, run_by
-from proxy.engine.transcode import Shown, exact_of, prepare_reply
+from proxy.engine.transcode import Shown, prepare_reply
 from proxy.errors import ProxyError
 from proxy.session.prepared import Statement
 from proxy.session.values import values_of
@@ -203,7 +204,7 @@ def _reply(
     session = client.session
     statement.text_warnings = warnings
     if statement.plan.learns_columns:
-        statement.exact = exact_of(columns)
+        learn_exact(statement, columns)
         statement.derived = derived_types(parameters) if session.env.flavour.derives_types else ()
     session.prepared.add(statement)
     status = session.status()

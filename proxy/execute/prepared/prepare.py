@@ -28,7 +28,7 @@ from proxy.engine.planning import (
     plan_masked_off_loop,
     plan_off_loop,
 )
-from proxy.engine.preparing import learn_again, returns_rounded
+from proxy.engine.preparing import is_learnt, learn_again, returns_rounded
 from proxy.engine.table_locks import releases_first
 from proxy.engine.task import TaskWork
 from proxy.engine.transactions import commit_then, commits_first
@@ -199,7 +199,7 @@ def execute(client: Exchange, payload: bytes) -> None:
     client.runs_again_by(partial(_run_again, client, statement, request, sent))
     if plan.implicit_commit and commits_first(client, plan):
         commit_then(client, lambda: run(client, statement, request, sent))
-    elif plan.learns_columns and statement.learnt is not client.snapshot.rewriter.generation:
+    elif plan.learns_columns and not is_learnt(client, statement, request.types or statement.types):
         TaskWork(client).start(_learn_and_run(client, statement, request, sent))
     else:
         run(client, statement, request, sent)
@@ -266,7 +266,7 @@ def _run_again(client: Exchange, statement: Statement, request: Execute, sent: d
     plan = plan_for(client, statement)
     client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
     client.reading = statement.sql, statement.env
-    if plan.learns_columns and statement.learnt is not client.snapshot.rewriter.generation:
+    if plan.learns_columns and not is_learnt(client, statement, request.types or statement.types):
         TaskWork(client).start(_learn_and_run(client, statement, request, sent))
     else:
         run(client, statement, request, sent)
@@ -275,9 +275,10 @@ def _run_again(client: Exchange, statement: Statement, request: Execute, sent: d
 async def _learn_and_run(
     client: Exchange, statement: Statement, request: Execute, sent: dict[int, bytes]
 ) -> None:
-    """Run a statement whose tables may have changed."""
-    before = statement.exact
-    await learn_again(client, statement)
+    """Run a statement whose tables may have changed, or whose parameters have other types."""
+    before, types = statement.exact, request.types or statement.types
+    given = _literals(client, statement, request, sent) if statement.by_types else ()
+    await learn_again(client, statement, types, given)
     if statement.exact != before:
         if planned_at_once(client, statement.sql, statement.reading):
             statement.plan, statement.literals = _planned(client, statement.sql, statement.reading)

@@ -17,8 +17,9 @@ from proxy.engine.column_metadata import place_of
 from proxy.engine.composed import logical_reply
 from proxy.engine.lease import give_back
 from proxy.engine.passthrough import Request
+from proxy.engine.preparing import learn_exact
 from proxy.engine.session_sync import preparing, sync_packets
-from proxy.engine.transcode import definitions, exact_of, prepare_reply
+from proxy.engine.transcode import definitions, prepare_reply
 from proxy.engine.warned import of_text
 from proxy.session.outcome import Diagnostics, Outcome
 from proxy.session.transaction import modes_of
@@ -371,7 +372,7 @@ class StatementRequest(Request):
             known, shown = definitions(data)
             if is_routed(statement.plan) and statement.plan.column_metadata is not None:
                 shown = changed(shown, place_of(statement.plan.column_metadata, client.snapshot.topology))
-            statement.exact = exact_of(shown)
+            learn_exact(statement, shown)
             if session.env.flavour.derives_types and statement.plan.learns_columns:
                 statement.derived = derived_types(known)
             session.prepared.add(statement)
