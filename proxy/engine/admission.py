@@ -25,6 +25,7 @@ from rewriter.fingerprint import first_word
 from rewriter.plan import Access, AfterLoss
 from rewriter.plans import Bound, HostStatement, OneHost, Plan
 from rewriter.sql.privileges.beyond import EVERY_DATABASE
+from rewriter.sql.statements.forms import Kind
 from rewriter.sql.statements.table import UNKNOWN
 
 if TYPE_CHECKING:
@@ -330,6 +331,15 @@ def check_begins(sent: Sent) -> Verdict:
 # -- the lists
 
 
+def check_read_only(asked: Planned) -> Verdict:
+    """A write in a read-only transaction, which a server refuses before it looks at locks and tables."""
+    plan, session = asked.plan, asked.session
+    refused = plan.refusal is not None and plan.refusal.error == "unknown_table"
+    if plan.facts.form.kind is not Kind.CHANGE or not (refused or plan.sharded_tables):
+        return PROCEED
+    return Refuse(ProxyError(session.env.flavour.read_only_error)) if session.writes_nothing else PROCEED
+
+
 def check_table_locks(asked: Planned) -> Verdict:
     """While LOCK TABLES holds, a statement may name no other tables; it locks no sharded ones."""
     if not asked.session.transaction.locks_tables:
@@ -343,8 +353,8 @@ def check_table_locks(asked: Planned) -> Verdict:
 
 
 RIGHTS: Final = (check_reserved, check_databases, check_role, check_every_database, check_unseen)
-PREPARED: Final = (*RIGHTS, check_table_locks)
-PLANNED: Final = (*RIGHTS, check_lost, check_table_locks)
+PREPARED: Final = (*RIGHTS, check_read_only, check_table_locks)
+PLANNED: Final = (*RIGHTS, check_lost, check_read_only, check_table_locks)
 PLACED: Final = (check_scatter, check_states, check_single, check_distributed)
 SENT: Final = (check_results, check_begins)
 

@@ -79,6 +79,8 @@ def pin(session: Session, conn: BackendConnection, effects: Effects, literals: V
             kept.append(what)
     if kept:
         conn.pinned, conn.for_cursors = True, conn.for_cursors and not effects.pins
+        # at once, not when all is asked: other sessions may ask for the holder of a lock
+        session.transaction.held.setdefault(conn.host, conn)
     else:
         del session.transaction.pins[conn.host]
 

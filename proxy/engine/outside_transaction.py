@@ -23,7 +23,7 @@ from proxy.wire.packets import Err, eof_packet, frame, lenenc_bytes, query_packe
 from proxy.wire.resultset import header_packets
 from rewriter.plans import Bound, HostStatement, Reject, Values, is_one_host
 from rewriter.sql.statements.effects import Effects
-from rewriter.sql.statements.forms import Runs
+from rewriter.sql.statements.forms import Kind, Runs
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -244,6 +244,8 @@ async def _refuse_unpreparable(client: Exchange, plan: Reject, sql: bytes) -> No
 
 def reject(client: Exchange, plan: Reject, literals: Values) -> None:
     """Answer with the plan's error, or with a server's own. Raises ProxyError."""
+    if plan.error == "unknown_table" and plan.facts.form.kind is Kind.CHANGE:
+        client.session.refuse_in_read_only()
     arguments = plan.arguments
     if plan.place and not client.session.user.may_use(plan.place):
         arguments = {**arguments, "alternative": plan.confined}

@@ -252,10 +252,15 @@ class Session:
         said = transaction.said.over(transaction.modes or modes_of(self.settings))
         return bool(said.read_only)
 
+    @property
+    def writes_nothing(self) -> bool:
+        """Whether a write now would be in a read-only transaction, its own at least."""
+        alone = (self.transaction.next or PLAIN).over(modes_of(self.settings))
+        return self.in_read_only or (bool(alone.read_only) and not self.transaction.open)
+
     def refuse_in_read_only(self) -> None:
         """What a server says to a write in a read-only transaction, before it looks at anything else."""
-        alone = (self.transaction.next or PLAIN).over(modes_of(self.settings))
-        if self.in_read_only or (alone.read_only and not self.transaction.open):
+        if self.writes_nothing:
             raise ProxyError(self.env.flavour.read_only_error)
 
     def apply(self, outcome: Outcome) -> None:

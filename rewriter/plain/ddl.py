@@ -72,7 +72,8 @@ def _unknown(statement: Statement, refusal: Refuse) -> Plan | None:
             return not_yet(
                 "DROP TABLE of several tables", "one is not in the schema", "Name them one by one."
             )
-        return DropUnknown(tables=tables, if_exists=source.is_word(2, "IF"), access=Access.ADMIN)
+        found = source.is_word(2, "IF")
+        return DropUnknown(tables=tables, if_exists=found, access=Access.ADMIN, implicit_commit=True)
     return None
 
 

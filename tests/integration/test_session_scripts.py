@@ -137,6 +137,30 @@ SCRIPTS: dict[str, Script] = {
         "demo",
         ("SELECT 1", "?> LOCK TABLES nowhere WRITE", "?> LOCK TABLES demo.nowhere READ", "UNLOCK TABLES"),
     ),
+    "READ ONLY is told before locks and tables": (
+        "demo",
+        (
+            "SET TRANSACTION READ ONLY",
+            "INSERT INTO nowhere (v) VALUES (0)",
+            "?> INSERT INTO nowhere (v) VALUES (0)",
+            "SELECT * FROM nowhere",
+            "LOCK TABLES legacy.scripted WRITE",
+            "SET TRANSACTION READ ONLY",
+            f"DELETE FROM pins WHERE id = {PIN + 1}",
+            f"?> DELETE FROM pins WHERE id = {PIN + 1}",
+            "UNLOCK TABLES",
+        ),
+    ),
+    "DROP TABLE commits, whether there is one or not": (
+        "demo",
+        (
+            "BEGIN",
+            "DROP TABLE IF EXISTS nowhere",
+            "START TRANSACTION READ ONLY",
+            "DROP TABLE nowhere",
+            "SELECT 1",
+        ),
+    ),
     "nor is one of a text that PREPARE reads": (
         "legacy",
         (
