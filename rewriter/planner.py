@@ -533,7 +533,9 @@ def _planned(statement: Statement) -> Plan:
     if plan.runs_code:
         names = names_in(source) if prepared is None else names_in(source) | names_in(prepared)
     facts = facts_of(source, flavour=statement.names.env.flavour, prepared=prepared)
-    commits = plan.implicit_commit or (plan.runs_code and facts.commits)
+    # a server commits before it looks for the table
+    known = plan.runs_code or (plan.refusal is not None and plan.refusal.error == "unknown_table")
+    commits = plan.implicit_commit or (known and facts.commits)
     return replace(plan, facts=facts, names=names, implicit_commit=commits)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Final
 
 from config.flavour import Flavour
@@ -295,7 +296,11 @@ def _set_statement(statement: Statement) -> Plan:
             reason="it could change how the statement behind it is read",
             alternative=f"SET SESSION {name} before the statement, and set it back behind it.",
         )
-    return (None if by_itself else plan_confined(statement)) or _for_one_statement(statement, at)
+    plan = None if by_itself else plan_confined(statement)
+    if plan is not None and plan.session_slots and form.kind is Kind.QUERY:
+        with suppress(Refuse, Unreadable):  # columns keep their names, which are read in a query by itself
+            return _for_one_statement(statement, at)
+    return plan or _for_one_statement(statement, at)
 
 
 def _for_one_statement(statement: Statement, at: int) -> Plan:

@@ -8,26 +8,31 @@ can share it. A statement with an open cursor is pinned, and its connection stay
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 
 from proxy.backends.connection import BackendConnection
 from proxy.backends.reworded import AttributedConnection
 from proxy.backends.statements import Key, ServerStatements, close_packet
+from proxy.engine import lease
 from proxy.engine.column_metadata import place_of
 from proxy.engine.composed import logical_reply
+from proxy.engine.diagnostics import fetch_warnings
 from proxy.engine.lease import give_back
 from proxy.engine.passthrough import Request
 from proxy.engine.preparing import learn_exact
 from proxy.engine.session_sync import preparing, sync_packets
+from proxy.engine.task import TaskWork
 from proxy.engine.transcode import definitions, prepare_reply
 from proxy.engine.warned import of_text
+from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostics, Outcome
 from proxy.session.transaction import modes_of
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
 from proxy.wire.bulk import BulkExecute
 from proxy.wire.column_metadata import changed
 from proxy.wire.constants import Status
-from proxy.wire.packets import frame
+from proxy.wire.packets import Err, frame
 from proxy.wire.replies import DONE, PREPARED, ROWS
 from proxy.wire.states import rewritten
 from rewriter.plan import Execution
@@ -334,8 +339,7 @@ class StatementRequest(Request):
             self.relay.effects = None  # it has not run
             if self.execution is None:
                 self.relay.conn = None
-                give_back(client, conn)
-                client.fail(err)
+                TaskWork(client).start(self._refused(conn, err))
                 return
             client.transport.write(logical_reply(client, conn, bytes(self.collected)))
             self.relay.reply_done(conn)
@@ -363,6 +367,17 @@ class StatementRequest(Request):
             session.apply(Outcome(diagnostics=[]))
         give_back(client, conn)
         client.finish("ok")
+
+    async def _refused(self, conn: BackendConnection, err: Err) -> None:
+        """Tell the client of the error of PREPARE, in front of which a server may have warned."""
+        try:
+            conditions = await fetch_warnings(conn)
+        except (ProxyError, asyncio.CancelledError):
+            conn.close()
+            lease.lost(self.client, conn, None)
+            raise
+        give_back(self.client, conn)
+        self.client.fail(err, conditions=conditions)
 
     def _answer(self, data: bytes) -> None:
         """Give the statement to the client, with the server's definitions."""
