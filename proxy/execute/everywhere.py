@@ -109,7 +109,8 @@ def _answer(client: Exchange, works: list[HostWork], *, undone: bool) -> None:
     part = works[0].parts[0]
     ok = part.ok
     affected = None if ok is None else ok.affected
-    client.session.apply(Outcome(affected, diagnostics=part.diagnostics))
+    matched = None if ok is None else client.session.matched(ok.info)
+    client.session.apply(Outcome(affected, found=matched, diagnostics=part.diagnostics))
     if ok is None:  # RETURNING: every host has the same rows
         write_result(client, part.columns, part.rows, part.warnings)
         return

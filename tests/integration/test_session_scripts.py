@@ -188,6 +188,26 @@ SCRIPTS: dict[str, Script] = {
             f"SELECT data FROM pins WHERE id = {PIN}",
         ),
     ),
+    "FOUND_ROWS() behind an UPDATE of a reference table": (
+        "demo",
+        (
+            "SELECT 1",
+            "UPDATE countries SET name = name WHERE code IN ('AT', 'DE')",
+            "SELECT FOUND_ROWS()",
+            "UPDATE countries SET name = name WHERE code = 'nowhere'",
+            "SELECT FOUND_ROWS()",
+        ),
+    ),
+    "PREPARE of a write, with a transaction on another host": (
+        "legacy",
+        (
+            "SELECT GET_LOCK('scripted', 0)",
+            "SET autocommit = 0",
+            f"SELECT id FROM demo.pins WHERE id = {PIN}",
+            "PREPARE q FROM 'INSERT INTO scripted (v) VALUES (?)'",
+            "ROLLBACK",
+        ),
+    ),
     "nor is one of a text that PREPARE reads": (
         "legacy",
         (

@@ -221,11 +221,11 @@ class StatementRequest(Request):
         what SET TRANSACTION has set for the next one.
         """
         session = self.client.session
-        if self.learns or self.aside:
+        if self.aside:
             return False
         own = modes_of(session.settings).read_only
         if session.transaction.explicit:
-            return session.in_read_only != own
+            return not self.learns and session.in_read_only != own
         said = session.transaction.next
         return said is not None and said.read_only not in (None, own) and not session.transaction.open
 

@@ -97,7 +97,7 @@ def _of_prepare(form: StatementForm, text: Source | None) -> StatementFacts:
     reads = kind is Kind.CHANGE or any(text.is_word(at, "FROM") for at in range(len(text.tokens)))
     clears = reads or kind is Kind.SHOW
     opens = reads or kind is Kind.CALL
-    return StatementFacts(form, opens=opens, opens_itself=opens, keeps_warnings=not clears)
+    return StatementFacts(form, opens=opens, opens_itself=False, keeps_warnings=not clears)
 
 
 def may_touch_tables(source: Source, *, flavour: Flavour) -> bool:
