@@ -207,6 +207,10 @@ class DropUnknown(Builtin):
     tables: tuple[str, ...]
     if_exists: bool = False
 
+    @property
+    def sharded_tables(self) -> tuple[str, ...]:
+        return self.tables
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ExplainRoute(Builtin):

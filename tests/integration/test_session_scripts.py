@@ -148,6 +148,8 @@ SCRIPTS: dict[str, Script] = {
             "SET TRANSACTION READ ONLY",
             f"DELETE FROM pins WHERE id = {PIN + 1}",
             f"?> DELETE FROM pins WHERE id = {PIN + 1}",
+            "DROP TABLE IF EXISTS nowhere",
+            "DROP TABLE nowhere",
             "UNLOCK TABLES",
         ),
     ),

@@ -82,7 +82,7 @@ def _on_its_host(client: Exchange, asked: StatementRequest, plan: OneHost, plann
 
 
 def _refused(client: Exchange, asked: StatementRequest, plan: Reject, planned: Planned) -> None:
-    if plan.facts.form.kind is Kind.LOCK:  # which some servers do not prepare, whatever it names
+    if plan.facts.form.kind is Kind.LOCK and plan.error != "no_database":  # some servers do not prepare it
         refuse_unpreparable(client, plan, asked.statement.sql)
     else:
         reject(client, plan, planned.literals)
