@@ -558,6 +558,7 @@ class Relay:
             shown += noted
             client.session.apply(Outcome(diagnostics=shown))
         if client.closed:
+            conn.unclean = True  # the session has let go of the settings that it was taken to have
             if not held:  # what the session held was given back when the client went
                 lease.free(conn)
             return

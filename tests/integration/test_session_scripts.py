@@ -376,3 +376,22 @@ def test_each_answer_is_mariadbs(sides: tuple[list[Session], list[Session]], nam
     if flavour == "mariadb":
         through, direct = sides
         assert answers(through, ON_MARIADB[name]) == answers(direct, ON_MARIADB[name])
+
+
+def test_who_goes_while_his_variables_are_read_leaves_nothing(demo: Demo, unharmed: None) -> None:
+    """The OK is there, and the proxy still asks the connection what the statement has left on it."""
+    place = (demo.host, demo.port, "demo", "demo", "demo")
+    with Session(*place) as first:
+        usual = first.ask(b"SELECT @@sql_mode")[0].rows
+        assert first.ask(f"INSERT INTO pins (id, data) VALUES ({PIN}, '{{}}')".encode())[0].kind == "ok"
+    found = []
+    for _ in range(30):
+        with Session(*place) as one:
+            one.ask(b"SET sql_mode = 'NO_BACKSLASH_ESCAPES', @a = 'of another'")
+            assert one.ask(f"UPDATE pins SET data = (@b := data) WHERE id = {PIN}".encode())[0].kind == "ok"
+        with Session(*place) as next_:
+            asked = next_.ask(f"SELECT @@sql_mode, @a, @b FROM pins WHERE id = {PIN}".encode())[0]
+            found.append((asked.rows, asked.status))
+    with Session(*place) as last:
+        last.ask(f"DELETE FROM pins WHERE id = {PIN}".encode())
+    assert set(found) == {((usual[0] + b"\xfb\xfb",), 2)}

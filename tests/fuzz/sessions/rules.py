@@ -190,8 +190,10 @@ def update(g: Grammar) -> str:
 
 
 def update_assigned(g: Grammar) -> str:
-    """The one that leaks rows."""
+    """The one that leaks rows: one row, as for `select_counter`."""
     table = g.table()
+    while table is LISTS:
+        table = g.table()
     old = table.column if table.column != "data" else "JSON_SET( data , '$.k' , 5 )"
     return (
         f"UPDATE T:{table.name} SET {table.column} = ( {g.var()} := {old} ) WHERE {table.key}"
