@@ -23,7 +23,7 @@ from proxy.engine.session_sync import (
 )
 from proxy.errors import ProxyError
 from proxy.session.outcome import Outcome
-from proxy.session.transaction import PLAINLY, modes_of
+from proxy.session.transaction import HIDDEN, PLAINLY, modes_of
 from proxy.wire.constants import ColumnFlag, ColumnType, Status
 from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
@@ -330,7 +330,7 @@ async def _read_all(client: Exchange, conn: BackendConnection, effects: Effects,
         # MySQL without its performance schema, or no right to look
         if left is None:  # the session stays where its variables are
             conn.pinned = True
-            session.transaction.pins.setdefault(conn.host, []).append(("routine", ""))
+            session.transaction.pins.setdefault(conn.host, []).append(HIDDEN)
             return
         await _take_over(session, conn, sorted(left.variables))
         return

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from proxy.backends.connection import BackendConnection
-from proxy.session.transaction import LOCKED, PROFILED, XA, modes_of
+from proxy.session.transaction import HIDDEN, LOCKED, PROFILED, XA, modes_of
 from proxy.wire.constants import Status
 from proxy.wire.packets import query_packet
 from rewriter.plans.characteristics import PLAIN
@@ -90,10 +90,10 @@ def assigning(session: Session, conn: BackendConnection, effects: Effects) -> No
 
 def preparing(session: Session, conn: BackendConnection, facts: StatementFacts | None) -> None:
     """Note the same of a statement that `conn` prepares: servers assign what is constant in a condition when
-    they prepare it. None for `facts` that are not known: the connection is reset before another session gets
-    it.
+    they prepare it. None for `facts` that are not known. Then, and where the variables cannot be read so that
+    the session keeps the connection, that is reset before another session gets it.
     """
-    if facts is None:
+    if facts is None or HIDDEN in session.transaction.pins.get(conn.host, ()):
         conn.unclean = True
     else:
         _unsure(session, conn, facts.assigns)

@@ -32,6 +32,7 @@ from proxy.session.outcome import Diagnostic, Outcome
 from proxy.session.reading import charset_of, connection_of, sql_modes
 from proxy.session.state import Session
 from proxy.session.tracking import Tracker, shown
+from proxy.session.transaction import HIDDEN
 from proxy.wire.packets import Err
 from rewriter.plans import BindError, Values, is_one_host, lock_host
 from rewriter.plans.builtins import FOR_ALL, Assignment, SetScope, SetVariables
@@ -160,7 +161,7 @@ class _Simple:
 
     def _hides_variables(self) -> bool:
         """Whether a routine may have left variables that only the connection has."""
-        return any(("routine", "") in kept for kept in self.client.session.transaction.pins.values())
+        return any(HIDDEN in kept for kept in self.client.session.transaction.pins.values())
 
     def _portable(self, text: bytes) -> bytes | None:
         """A literal as one that gives the same value under any settings; None when a server must say."""

@@ -37,6 +37,8 @@ PLAINLY: Final = b" AND NO CHAIN NO RELEASE"
 LOCKED = ("tables", "")
 #: And a statement with `profiling` on: SHOW PROFILES is the connection's.
 PROFILED = ("profiling", "")
+#: And code behind which nobody can read which user variables there are.
+HIDDEN = ("routine", "")
 #: And FLUSH TABLES … WITH READ LOCK.
 FLUSHED = ("flush", "")
 #: And XA START.
