@@ -327,7 +327,7 @@ class Topology:
 
         The database of an unsharded keyspace gives shard None.
         """
-        name = database.encode() if isinstance(database, str) else database
+        name = database.encode("utf-8", "surrogateescape") if isinstance(database, str) else database
         for keyspace in self._sharded:
             shard = keyspace.shard_named(name)
             if shard is not None:

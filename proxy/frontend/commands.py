@@ -51,7 +51,7 @@ def _ping(client: ClientConnection, payload: bytes) -> None:
 def _init_db(client: ClientConnection, payload: bytes) -> None:
     codec = client.session.env.codec
     database = _name(payload[1:], codec)
-    if database is None:
+    if database is None or "\0" in database:  # behind which a server would not read
         raise ProxyError("unknown_database", database=payload[1:].decode(codec, "replace"))
     use_database(client, database)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from config import xa
+from config.reserved import OWN
 from config.schema import Database, Kind, Table
 from config.topology import Keyspace, State
 from proxy.backends.collect import Collector
@@ -24,7 +24,6 @@ from proxy.wire.packets import eof_packet, query_packet
 from proxy.wire.resultset import decode_column
 from rewriter.plain.views import VIEWS, Shown, introducer, shown_sql, view_sql
 from rewriter.plans import SystemViews, Values
-from rewriter.plans.gather import SCRATCH
 from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES
 from rewriter.text.masks import unmask
 
@@ -111,7 +110,7 @@ def shown_databases(
     shown = []
     for row in found:
         name = (row[0] or b"").decode("utf-8", "replace")
-        if name in (SCRATCH.decode(), xa.DATABASE):
+        if name in OWN:
             continue
         own = topology.default is not None and name not in schema.databases
         if name in SYSTEM_DATABASES or (own and topology.physical(name) is None):

@@ -13,7 +13,7 @@ import pytest
 from tests.integration.binary import Answer, Binary, Prepared
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy, log_problems
-from tests.integration.raw import Raw
+from tests.integration.raw import QUERY, Raw
 from tests.support.demo import Demo
 
 INIT_DB, REFRESH, DEBUG = 2, 7, 13
@@ -323,6 +323,10 @@ def test_nor_by_other_quotes_and_commands(proxy: OwnProxy) -> None:
         assert unconfined.do(INIT_DB, database).code == 1044, database
         made = proxy.raw(login=False)
         assert made.login("read", "read", database.decode()).code == 1044
+    for database in (b"shardgate_scratch", b"shardgate_xa", b"mysql"):  # MySQL reads to the zero byte
+        assert unconfined.do(INIT_DB, database + b"\0").code == 1049, database
+        assert unconfined.do(INIT_DB, database + b"\0x").code == 1049, database
+        assert unconfined.do(QUERY, b"USE `" + database + b"\x80`").code in DENIED | {1049, 1064, 1300}
 
 
 @pytest.mark.parametrize("database", ["demo", "information_schema", None])

@@ -7,13 +7,14 @@ found here. What is not known to stay within databases counts as reaching beyond
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from config.flavour import Flavour
 from rewriter.sql.privileges.variables import ENGINES, PRIVILEGED
 from rewriter.sql.statements.forms import Inner, Kind, Objects, Runs, StatementForm
 from rewriter.sql.statements.table import Recognized, form_of, name_of, recognize
-from rewriter.text.tokens import STRING, SYSTEM, WORD, Source
+from rewriter.text.tokens import HINT, STRING, SYSTEM, WORD, Source
 
 EVERY_DATABASE: Final = "*"
 """Stands among the databases of a statement that shows what is in any of them, or acts on a whole server."""
@@ -29,6 +30,8 @@ _BEFORE_COLUMN: Final = ("ADD", "COLUMN", "CHANGE", "MODIFY", "DROP", "AFTER", "
 def stays_within(source: Source, first: int) -> bool:
     """Whether a statement for administrators, at `first`, acts on objects in databases alone."""
     form, end = recognize(source, first)
+    if _names_definer(source, first):
+        return False
     if form.objects is Objects.FUNCTION and _is_of_servers_function(source, form, end):
         return False
     shaped = form.objects in (Objects.TABLE, Objects.SEQUENCE) and form.kind is Kind.DEFINITION
@@ -41,14 +44,13 @@ def hidden_text(source: Source, first: int) -> str:
     """The text that a statement for administrators, at `first`, has a server run though the proxy has not
     judged it, in words; "" when there is none. A body may hold anything, prepared texts among it.
     """
-    form, end = recognize(source, first)
+    form = form_of(source, first)
     if form.inner is Inner.TEXT:
         return "a prepared text that is not written out"
     if form.defines and form.inner is Inner.BODY:
-        has_body = form.words != "ALTER EVENT" or any(
-            source.is_word(at, "DO") for at in range(end, len(source.tokens))
-        )
-        return f"the body of {form.objects.name}" if has_body else ""
+        return f"the body of {form.objects.name}"
+    if form.verb == "ALTER" and form.objects.is_routine:  # another SQL SECURITY, for instance
+        return f"the body of {form.objects.name}"
     if form.kind is Kind.UNKNOWN:
         return "a statement that the proxy does not know"
     return "a compound statement" if form.runs is Runs.ANYTHING else ""
@@ -109,6 +111,29 @@ def sets_other_engine(source: Source) -> tuple[bool, tuple[int, ...]]:
         if not ends or engine not in _ENGINES | {"DEFAULT"}:
             return True, tuple(judged)
     return False, tuple(judged)
+
+
+def sets_privileged(source: Source, end: int, *, flavour: Flavour) -> bool:
+    """Whether SET STATEMENT, whose statement begins at `end`, sets a variable that needs a privilege."""
+    names = PRIVILEGED[flavour.name]
+    return any(source.is_name(at) and source.at(at).name.lower() in names for at in range(2, end))
+
+
+_ENGINE_HINT: Final = re.compile(
+    r"\bset_var\s*\(\s*[`\"]?(?:default_(?:tmp_)?)?storage_engine\b", re.IGNORECASE
+)
+
+
+def hints_engine(source: Source) -> bool:
+    """Whether a hint says which engine a table has."""
+    return any(token.kind == HINT and _ENGINE_HINT.search(token.text) for token in source.tokens)
+
+
+def _names_definer(source: Source, first: int) -> bool:
+    """Whether a definition names somebody else, as whom it is to run."""
+    places = range(first, len(source.tokens))
+    at = next((one for one in places if source.is_word(one, "DEFINER") and source.is_op(one + 1, "=")), -1)
+    return at >= 0 and not source.is_word(at + 2, "CURRENT_USER", "CURRENT_ROLE")
 
 
 def _is_of_servers_function(source: Source, form: StatementForm, end: int) -> bool:

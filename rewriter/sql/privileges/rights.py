@@ -36,9 +36,11 @@ from rewriter.text.tokens import (
 from .beyond import (
     EVERY_DATABASE,
     hidden_text,
+    hints_engine,
     named_as_database,
     sets_for_all,
     sets_other_engine,
+    sets_privileged,
     stays_within,
 )
 from .reachable import is_view_for_all, reached, shown_at, tells_of_others
@@ -179,7 +181,7 @@ def rights_of(statement: Statement) -> Rights:
         other, judged = sets_other_engine(asked)
         if asked is statement.source:
             statement.guards.update(judged)
-        if other:
+        if other or hints_engine(asked):
             found |= Rights(Access.ADMIN, (EVERY_DATABASE,))
     if source.is_word(0, "SHOW"):
         found = found._replace(databases=(*found.databases, *_all_shown(source)))
@@ -214,9 +216,11 @@ def _of_source(source: Source, names: Names) -> Rights:
     within = Rights(Access.NONE)
     if form_of(source).words == "SET STATEMENT":
         behind = behind_set_statement(source)
+        if sets_privileged(source, behind, flavour=names.env.flavour):
+            within |= Rights(Access.ADMIN, (EVERY_DATABASE,))
         if behind < len(source.tokens):
             inner = tail(source, behind)
-            within = _of_source(inner, names) | _run_by_server(inner, names)
+            within |= _of_source(inner, names) | _run_by_server(inner, names)
     told, called = _told(source, first), _calls(source, names)
     found = within | Rights(max(access, told), *_named(source, names, first))
     if called.access > found.access or called.unseen:

@@ -13,3 +13,6 @@ INSTALL COMPONENT 'file://never'
 CHANGE REPLICATION SOURCE TO SOURCE_HOST = 'x'
 CREATE SPATIAL REFERENCE SYSTEM 990000 NAME 'table' DEFINITION 'x'
 PREPARE s FROM 'SET PERSIST max_connections = 10'
+CREATE TABLE never AS SELECT /*+ SET_VAR(default_storage_engine=FEDERATED) */ 1 AS a
+CREATE TEMPORARY TABLE never (a INT) SELECT /*+ set_var( `default_tmp_storage_engine` = FEDERATED) */ 1 AS a
+PREPARE s FROM 'CREATE TEMPORARY TABLE never AS SELECT /*+ SET_VAR(default_tmp_storage_engine=FEDERATED) */ 1'
