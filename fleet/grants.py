@@ -22,7 +22,7 @@ from config import xa
 from config.backends import Account
 from config.credentials import Role
 from config.flavour import Flavour
-from config.schema import Kind, Schema, quote
+from config.schema import Kind, Schema, Table, quote
 from config.topology import Host, Keyspace, Topology
 
 SCRATCH: Final = "shardgate_scratch"
@@ -253,7 +253,7 @@ def _named(
 ) -> list[Grant]:
     """In the logical databases `wanted`, or in all that the schema names."""
     names = list(schema.databases) if wanted is None else sorted(wanted)
-    keyspaces: dict[str, list[tuple[str, str]]] = {}
+    keyspaces: dict[str, list[Table]] = {}
     found: list[Grant] = []
     for name in names:
         database = schema.databases.get(name)
@@ -262,7 +262,7 @@ def _named(
                 found.append(Grant(rights, literal_if(server, name), covers=(name,)))
             continue
         for table in database.tables.values():
-            keyspaces.setdefault(table.keyspace, []).append((name, table.name))
+            keyspaces.setdefault(table.keyspace, []).append(table)
         if database.others is not None:  # which no other database has tables in
             keyspaces.setdefault(database.others, [])
     for name, tables in keyspaces.items():
@@ -270,7 +270,8 @@ def _named(
         if keyspace is None:
             continue
         everywhere = _has_reference(schema, name)
-        mine = [table for _, table in tables]
+        home = keyspace.sharded or host in (keyspace.master, keyspace.slave)
+        mine = [table.name for table in tables if home or table.kind is Kind.REFERENCE]
         if _others(schema, name, names) and rights != ALL:
             found += _tables(keyspace, host, mine, rights, server, topology, everywhere=everywhere)
         else:

@@ -132,6 +132,33 @@ def test_databases_that_share_a_keyspace(topology: Topology) -> None:
     assert whole == [f"{WRITE} ON `db_____`.*"]
 
 
+def test_single_tables_are_on_one_host_and_reference_tables_on_all(topology: Topology) -> None:
+    both = load_schema(
+        {
+            "databases": {
+                "one": {
+                    "tables": {
+                        "a": {"kind": "reference", "keyspace": "global"},
+                        "b": {"kind": "single", "keyspace": "global"},
+                    }
+                },
+                "two": {"tables": {"c": {"kind": "single", "keyspace": "global"}}},
+            }
+        }
+    )
+    rights = "DELETE, INSERT, SELECT, SHOW VIEW, UPDATE"
+    tables = {
+        host: [
+            one for one in shown(both, topology, host, account("write", ["one"])) if one.startswith(rights)
+        ]
+        for host in (topology.keyspaces["global"].master, SECOND)
+    }
+    assert list(tables.values()) == [
+        [f"{rights} ON `global`.`a`", f"{rights} ON `global`.`b`"],
+        [f"{rights} ON `global`.`a`"],
+    ]
+
+
 def test_names_are_patterns() -> None:
     assert matches("db_____", "db00417")
     assert matches("db_____", "dbadmin")
