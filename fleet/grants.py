@@ -28,11 +28,13 @@ from config.topology import Host, Keyspace, Topology
 SCRATCH: Final = "shardgate_scratch"
 """Where the proxy gathers rows, on the default host (`rewriter.gather`)."""
 SYSTEM: Final = ("mysql", "performance_schema", "sys")
-"""Databases of the servers' own, that no account of a non-admin gets into."""
+"""Databases of the servers' own, that no account of a non-admin gets into, unless its users list them."""
 
 FENCE: Final = frozenset({"LOCK TABLES"})
 """The right that keeps an entry for `%` away from a database: alone it allows nothing."""
 _LOOK: Final = frozenset({"SELECT", "SHOW VIEW", "TRIGGER"})
+_READS_SYSTEM: Final = frozenset({"SELECT"})
+"""In databases of the servers' own: who writes there gives himself all rights."""
 _COUNT: Final = frozenset({"INSERT", "UPDATE"})
 _READ: Final = frozenset({"SELECT", "SHOW VIEW", "LOCK TABLES"})
 _WRITE: Final = _READ | {"INSERT", "UPDATE", "DELETE", "EXECUTE", "CREATE TEMPORARY TABLES"}
@@ -259,7 +261,8 @@ def _named(
         database = schema.databases.get(name)
         if database is None or database.keyspace is not None:
             if host in _homes(topology, database.keyspace if database else None):
-                found.append(Grant(rights, literal_if(server, name), covers=(name,)))
+                given = _READS_SYSTEM if name.lower() in SYSTEM else rights
+                found.append(Grant(given, literal_if(server, name), covers=(name,)))
             continue
         for table in database.tables.values():
             keyspaces.setdefault(table.keyspace, []).append(table)

@@ -241,7 +241,8 @@ def _too_much(
             yield Finding(f"has {_shown(excess)} on {scope}", _revoke(excess, scope, account))
     for name in SYSTEM:
         counts = held.entry(name)
-        excess = (_NOTHING if counts is None else held.databases[counts]) - FENCE
+        meant = frozenset().union(*(one.privileges for one in wanted if name in one.covers))
+        excess = (_NOTHING if counts is None else held.databases[counts]) - FENCE - meant
         if excess:
             yield Finding(f"gets into {name}", _out(name, held, excess, account))
     tables = {(one.database, one.table): one.privileges for one in (*wanted, *elsewhere) if one.table}

@@ -158,6 +158,12 @@ def test_single_tables_are_on_one_host_and_reference_tables_on_all(topology: Top
     ]
 
 
+def test_databases_of_the_servers_are_read_only(schema: Schema, topology: Topology) -> None:
+    for role in ("read", "write", "admin"):
+        found = shown(schema, topology, FIRST, account(role, ["legacy", "mysql"]))
+        assert "SELECT ON `mysql`.*" in found, role
+
+
 def test_names_are_patterns() -> None:
     assert matches("db_____", "db00417")
     assert matches("db_____", "dbadmin")

@@ -30,6 +30,7 @@ USERS: list[dict[str, object]] = [
     {"name": "admin-legacy", "password": "x", "role": "admin", "databases": ["legacy"]},
     {"name": "read-demo", "password": "x", "role": "read", "databases": ["demo"]},
     {"name": "system", "password": "x", "role": "read", "databases": ["mysql", "performance_schema", "sys"]},
+    {"name": "admin-system", "password": "x", "role": "admin", "databases": ["legacy", "mysql"]},
 ]
 
 SETUP = (
@@ -489,3 +490,19 @@ def test_the_system_databases_for_who_lists_them(proxy: OwnProxy) -> None:
         assert raw.ask(sql).kind != "err", sql
     assert raw.ask("DELETE FROM mysql.user").code == 1142
     assert raw.ask("SELECT * FROM legacy.customers").code == 1044
+
+
+def test_who_lists_a_system_database_does_not_write_there(proxy: OwnProxy, flavour: str) -> None:
+    raw = client(proxy, "admin-system", "legacy")
+    assert raw.ask("SELECT COUNT(*) FROM mysql.user").kind == "rows"
+    table = "global_priv" if flavour == "mariadb" else "user"
+    asked = [
+        f"UPDATE mysql.{table} SET user = user WHERE user = 'nobody'",
+        f"DELETE FROM mysql.{table} WHERE user = 'nobody'",
+        "CREATE TABLE mysql.never (a INT)",
+        "DROP TABLE IF EXISTS mysql.never",
+        "USE mysql",
+    ]
+    assert [raw.ask(sql).code for sql in asked] == [1227] * 4 + [0]
+    assert raw.ask(f"DELETE FROM {table} WHERE user = 'nobody'").code == 1227
+    assert raw.ask("CREATE TABLE never (a INT)").code == 1227

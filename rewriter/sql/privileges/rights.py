@@ -231,8 +231,8 @@ def _of_source(source: Source, names: Names) -> Rights:
         hidden = hidden_text(source, first)
         beyond = not hidden and not stays_within(source, first)
         found |= Rights(access, (EVERY_DATABASE,) if beyond else (), hidden=hidden)
-    if found.reserved and found.access >= Access.WRITE:
-        found = found._replace(access=Access.ADMIN)
+    if found.reserved and found.access >= Access.WRITE:  # a list allows to read them
+        found |= Rights(Access.ADMIN, (EVERY_DATABASE,))
     return found
 
 
@@ -429,7 +429,7 @@ def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], t
     found |= dict.fromkeys(reached(source))
     labels: set[str] | None = None
     named = sequences(source)
-    rows = form_of(source, first).kind in (Kind.QUERY, Kind.CHANGE, Kind.EXPLAIN)
+    kind = form_of(source, first).kind
     for at, token in enumerate(source.tokens):
         if token.kind not in (WORD, NAME) or not source.is_op(at + 1, ".") or source.is_op(at - 1, "."):
             continue
@@ -453,9 +453,24 @@ def _named(source: Source, names: Names, first: int) -> tuple[tuple[str, ...], t
     current = names.env.database or ""
     if current.lower() == INFORMATION_SCHEMA and _tells(source):
         found[INFORMATION_SCHEMA] = None
-    elif current.lower() in SYSTEM_DATABASES and current.lower() != INFORMATION_SCHEMA and rows:
+    elif current.lower() in SYSTEM_DATABASES - {INFORMATION_SCHEMA} and kind in _IN_CURRENT:
         found[current] = None
     return tuple(found), tuple(name for name in found if name.lower() in SYSTEM_DATABASES)
+
+
+_IN_CURRENT: Final = frozenset(
+    {
+        Kind.QUERY,
+        Kind.CHANGE,
+        Kind.EXPLAIN,
+        Kind.DEFINITION,
+        Kind.MAINTENANCE,
+        Kind.HANDLER,
+        Kind.LOCK,
+        Kind.LOAD,
+    }
+)
+"""Statements whose tables are the current database's where they name none."""
 
 
 def _labels(source: Source) -> set[str]:
