@@ -29,6 +29,9 @@ _CHECKED: Final = frozenset(
     | {1230, 1621, 1286, 1649, 3721, 1923, 1925, 1210, 3640}
     | {1679, 1685, 1694, 1766, 1929, 1953, 1179, 3745}
 )
+#: Those that it gives before it looks at any value: no such variable, read-only, not for a session, not for
+#: all; syntax.
+_BEFORE_ALL: Final = frozenset({1193, 1238, 1228, 1229, 1064})
 #: What one of the servers at least does not let a session set within a transaction.
 _FIXED: Final = frozenset(
     {
@@ -61,12 +64,17 @@ async def run_set(
         await Collector().query(conn, b"ROLLBACK" + PLAINLY)
     if reply.err is None:
         return found
+    # what was to be set to DEFAULT, and has no other value here, has it in any case
+    default = {one.name for one in plan.assignments if one.value is None} - session.settings.values.keys()
+    touched = [one for one in touched if one not in default]
     if conn.host not in session.transaction.held:
         conn.pinned = True  # it is reset before anybody else gets it
-    elif reply.err.code in _CHECKED and _checks_first(plan):
+    elif reply.err.code in _BEFORE_ALL or (reply.err.code in _CHECKED and _checks_first(plan)):
         conn.has(session.settings.base)
     elif conn.in_transaction:  # they cannot be set back there, but have not been set either
         conn.has(session.settings.base.unsure_of([one for one in touched if one not in _FIXED]))
+    else:
+        conn.settings = session.settings.base.unsure_of(touched)
     return reply.err
 
 

@@ -210,6 +210,28 @@ SCRIPTS: dict[str, Script] = {
             "ROLLBACK",
         ),
     ),
+    "a SET that is refused ends no transaction": (
+        "legacy",
+        tuple(
+            line
+            for sql in (
+                "SET nosuch = DEFAULT, sql_mode = DEFAULT",
+                "SET warning_count = DEFAULT, @x = 2",
+                "SET @x = 3, sort_buffer_size = DEFAULT, nosuch = 1",
+                "SET sort_buffer_size = 300000, lc_time_names = 'nowhere'",
+                "SET sort_buffer_size = DEFAULT, lc_time_names = 'nowhere'",
+            )
+            for line in (
+                "BEGIN",
+                "INSERT INTO scripted (v) VALUES (1)",
+                sql,
+                "SELECT COUNT(*), @x, @@sort_buffer_size FROM scripted",
+                f"?> {sql}",
+                "SELECT COUNT(*), @x, @@sort_buffer_size FROM scripted",
+                "ROLLBACK",
+            )
+        ),
+    ),
     "nor is one of a text that PREPARE reads": (
         "legacy",
         (
