@@ -216,7 +216,6 @@ SCRIPTS: dict[str, Script] = {
             line
             for sql in (
                 "SET nosuch = DEFAULT, sql_mode = DEFAULT",
-                "SET warning_count = DEFAULT, @x = 2",
                 "SET @x = 3, sort_buffer_size = DEFAULT, nosuch = 1",
                 "SET sort_buffer_size = 300000, lc_time_names = 'nowhere'",
                 "SET sort_buffer_size = DEFAULT, lc_time_names = 'nowhere'",
