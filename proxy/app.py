@@ -25,7 +25,7 @@ from config.topology import Topology
 from proxy.catalog.facts import ServerFacts, ask, ask_rest
 from proxy.catalog.tables import PERIOD
 from proxy.engine.services import Services
-from proxy.frontend.drain import PAUSE, ask_to_leave
+from proxy.frontend.drain import let_leave
 from proxy.frontend.entrance import Entrance
 from proxy.frontend.idle import look_at_idle
 from proxy.frontend.rights import follow_users, set_users
@@ -546,18 +546,11 @@ class Worker:
     async def _drain(self, services: Services) -> None:
         """Take no new client, let the others leave, then close everybody."""
         services.clients.draining = True
-        since, limit = time.monotonic(), self.settings.timeouts.drain
         await self._stop_listening(services)
         if self.status is not None:
             await self.status.step_aside()
         log.info("draining", clients=len(services.clients.connections))
-        before = 0.0  # nobody is ended in the first round
-        while (now := time.monotonic()) < since + limit and (
-            services.clients.connections or await self._tells_of_others()
-        ):
-            ask_to_leave(services, now, since, limit, before)
-            before = now
-            await asyncio.sleep(PAUSE)
+        await let_leave(services, self.settings.timeouts.drain, self._tells_of_others)
         left = list(services.clients.sessions.values())
         if left:
             log.warning(

@@ -6,8 +6,8 @@ to, gently first, since what a pool does with a connection that has ended depend
 - One that has done nothing for a while lies in its pool. Pools look at such a connection before they give
   it out (HikariCP from 500 ms on, many always), find it closed and open another. That is done from the
   beginning, and COM_PING, which is such a look, is answered by the end of the connection. A session whose
-  command waits in the socket is not idle, and on a machine that was busy nobody is: a client that had no
-  processor has looked already, and sends now.
+  command waits in the socket is not idle. After a delay of the machine no session counts as idle: a client
+  that waited for a processor may have looked already, and sends now.
 - One that is used all the time ends from half of the time on with the reply that ends a transaction, and
   from three quarters on with any reply outside of one. The end comes with the reply, so that whoever looks
   sees it. Nothing is said besides: an ERR packet that nobody has asked for hides the end from pools that
@@ -16,13 +16,15 @@ to, gently first, since what a pool does with a connection that has ended depend
 
 from __future__ import annotations
 
+import asyncio
 import select
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from proxy.engine.work import Leaving
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from proxy.engine.clients import Connected
     from proxy.engine.services import Services
@@ -32,13 +34,22 @@ _QUIET = 0.6
 #: Sessions that are ended at once: all of them open others.
 _AT_ONCE = 50
 #: Seconds between two rounds, and the delay of a round from which on the machine counts as busy.
-PAUSE = 0.02
+_PAUSE = 0.02
 _LATE = 0.1
 
 
+async def let_leave(services: Services, limit: float, stays: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until all clients have left, `limit` seconds at most. `stays`: whether to go on without any."""
+    since, before = monotonic(), 0.0  # the first round ends no session
+    while (now := monotonic()) < since + limit and (services.clients.connections or await stays()):
+        ask_to_leave(services, now, since, limit, before)
+        before = now
+        await asyncio.sleep(_PAUSE)
+
+
 def ask_to_leave(services: Services, now: float, since: float, limit: float, before: float) -> None:
-    """End the sessions whose time has come. All in seconds: it drains since `since`, `limit` at most, and the
-    last round was at `before`.
+    """One round: end the sessions that may end now. In seconds: the drain began at `since` and lasts `limit`
+    at most; the round before was at `before`.
     """
     passed = now - since
     quiet = min(_QUIET, limit / 4)
