@@ -222,6 +222,11 @@ class Plan:
         return ()
 
     @property
+    def unknown_table(self) -> str:
+        """The table that the schema does not have, if the statement is refused for that; else ""."""
+        return ""
+
+    @property
     def has_returning(self) -> bool:
         """Whether it writes to shards, and has a RETURNING clause."""
         return False
@@ -300,8 +305,8 @@ class Reject(Plan):
 
     `probe`: the statement may be no SQL at all, since the rewriter has not read it or has read a word as an
     unknown name: have a server PREPARE the client's bytes, and give its error instead if that is 1064.
-    `place`: a database that the text tells to use; who may not use it is told `confined` in place of the
-    `alternative`.
+    `place`: a database that the text advises to use; a user without rights there reads `confined` in place of
+    the `alternative`.
     """
 
     kind: ClassVar[str] = "reject"
@@ -325,6 +330,10 @@ class Reject(Plan):
     @property
     def refusal(self) -> Reject | None:
         return self
+
+    @property
+    def unknown_table(self) -> str:
+        return self.arguments["table"] if self.error == "unknown_table" else ""
 
     @property
     def is_expensive(self) -> bool:

@@ -534,8 +534,8 @@ def _planned(statement: Statement) -> Plan:
         names = names_in(source) if prepared is None else names_in(source) | names_in(prepared)
     facts = facts_of(source, flavour=statement.names.env.flavour, prepared=prepared)
     # a server commits before it looks for the table
-    known = plan.runs_code or (plan.refusal is not None and plan.refusal.error == "unknown_table")
-    commits = plan.implicit_commit or (known and facts.commits)
+    reaches = plan.runs_code or bool(plan.unknown_table)
+    commits = plan.implicit_commit or (reaches and facts.commits)
     return replace(plan, facts=facts, names=names, implicit_commit=commits)
 
 

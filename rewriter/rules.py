@@ -252,9 +252,7 @@ def admin(statement: Statement) -> Plan | None:
         reason = "one server runs all of its statements, and none has all shards"
         advice = "USE a database that is not sharded first, or send its statements one by one."
         return replace(not_yet(_BLOCK, reason, advice), probe=True)
-    if (
-        form.kind is Kind.DIAGNOSTICS and form.of_server
-    ):  # SIGNAL: it names nothing, and any server does the same
+    if form.kind is Kind.DIAGNOSTICS and form.of_server:  # SIGNAL names nothing: any server does the same
         return Text(statement).plan(Place(), About())
     if form.kind in _NOT_FOR_SHARDS:
         found = _elsewhere(statement) or plan_nowhere(statement, About()) or _unknown_procedure(statement)
@@ -289,15 +287,15 @@ _NOT_FOR_SHARDS: Final = frozenset(
 
 
 def _not_for_shards(statement: Statement) -> Reject:
-    """The refusal of what a sharded database has no host for."""
+    """The refusal of a statement for which a sharded database has no single host."""
     place = _some_database(statement.names)
     refused = not_yet(statement.form.words, *_why(statement, place))
     return replace(refused, probe=True, place=place, confined=_why(statement, "")[1])
 
 
 def _why(statement: Statement, place: str) -> tuple[str, str]:
-    """Why a statement is not for a sharded database, and what to do instead. `place`: a shard's database,
-    "" for a user who may use none.
+    """The reason why a statement cannot run in a sharded database, and what to do instead. `place`: a shard's
+    database; "" if the user has no rights in any.
     """
     source, form = statement.source, statement.form
     if form.words in ("RENAME TABLE", "RENAME TABLES"):

@@ -161,10 +161,10 @@ def _listed(user: User, missing: Iterable[str]) -> Verdict:
 
 
 def check_unseen(asked: Planned) -> Verdict:
-    """What the proxy does not judge, for users with a list. Routines that are there run under an account of
-    their own, which has rights in their databases. Texts and bodies of theirs do not: servers ask no right
-    for XA ROLLBACK, an account's own password, or a KILL of what runs under the same account, and the
-    account has some in the databases that shardgate keeps for itself.
+    """Refuse what the proxy does not check to users with a list. Existing routines run under these users'
+    separate account, which has rights in their databases only. Text and bodies that they write do not run:
+    servers require no privilege for XA ROLLBACK, for a change of the account's own password, or for KILL of
+    a session of the same account, and the account has rights in shardgate's own databases.
     """
     user, plan = asked.session.user, asked.plan
     if user.databases is None:
@@ -334,8 +334,7 @@ def check_begins(sent: Sent) -> Verdict:
 def check_read_only(asked: Planned) -> Verdict:
     """A write in a read-only transaction, which a server refuses before it looks at locks and tables."""
     plan, session = asked.plan, asked.session
-    refused = plan.refusal is not None and plan.refusal.error == "unknown_table"
-    if plan.facts.form.kind is not Kind.CHANGE or not (refused or plan.sharded_tables):
+    if plan.facts.form.kind is not Kind.CHANGE or not (plan.unknown_table or plan.sharded_tables):
         return PROCEED
     return Refuse(ProxyError(session.env.flavour.read_only_error)) if session.writes_nothing else PROCEED
 
@@ -344,12 +343,9 @@ def check_table_locks(asked: Planned) -> Verdict:
     """While LOCK TABLES holds, a statement may name no other tables; it locks no sharded ones."""
     if not asked.session.transaction.locks_tables:
         return PROCEED
-    tables, refusal = asked.plan.sharded_tables, asked.plan.refusal
-    if tables:
-        return Refuse(ProxyError("table_not_locked", table=tables[0].rpartition(".")[2]))
-    if refusal is not None and refusal.error == "unknown_table":  # a server does not look whether it exists
-        return Refuse(ProxyError("table_not_locked", table=refusal.arguments["table"]))
-    return PROCEED
+    tables, unknown = asked.plan.sharded_tables, asked.plan.unknown_table
+    table = tables[0].rpartition(".")[2] if tables else unknown  # a server does not look whether it exists
+    return Refuse(ProxyError("table_not_locked", table=table)) if table else PROCEED
 
 
 RIGHTS: Final = (check_reserved, check_databases, check_role, check_every_database, check_unseen)

@@ -12,6 +12,7 @@ from proxy.backends.collect import Collector
 from proxy.engine.diagnostics import drain_diagnostics
 from proxy.engine.lease import borrowed
 from proxy.engine.naming import logical_error
+from proxy.engine.preparing import known_facts
 from proxy.engine.session_sync import asks_for_warnings, effects_packets, preparing
 from proxy.engine.task import TaskWork
 from proxy.engine.warned import notices
@@ -156,8 +157,8 @@ NAMED_IN_A_CLAUSE: Final = (1052, 1054)
 def fail_by_its_own(
     client: Exchange, error: Err, conditions: Sequence[Diagnostic], asked: HostStatement
 ) -> None:
-    """Fail with what a server says of the statement as the client has written it, for one shard. `error`, of
-    these `conditions`, is about one that has the columns of ORDER BY in its select list, too.
+    """Fail with a server's error for the statement as the client has written it, on one shard. `error`, with
+    these `conditions`, is for the statement with the columns of ORDER BY added to its select list.
     """
     TaskWork(client).start(_ask_about_clause(client, error, conditions, asked))
 
@@ -220,7 +221,7 @@ async def prepared_error(client: Exchange, host: str, sql: bytes, database: str 
         return None  # no quoting is sure to hold it
     text = quote(sql, client.session.no_backslash_escapes)
     async with borrowed(client, host, database) as conn:
-        preparing(client.session, conn, None if client.plan is None else client.plan.facts)
+        preparing(client.session, conn, known_facts(client))
         reply = await Collector().query(conn, b"PREPARE shardgate_probe FROM " + text)
         if reply.err is None:
             await Collector().query(conn, b"DEALLOCATE PREPARE shardgate_probe")
@@ -228,8 +229,8 @@ async def prepared_error(client: Exchange, host: str, sql: bytes, database: str 
 
 
 def refuse_unpreparable(client: Exchange, plan: Reject, sql: bytes) -> None:
-    """Answer COM_STMT_PREPARE with a server's error, if that does not prepare such statements, or else with
-    the plan's.
+    """Answer COM_STMT_PREPARE with a server's error if servers do not prepare such statements, else with the
+    plan's error.
     """
     TaskWork(client).start(_refuse_unpreparable(client, plan, sql))
 
@@ -244,7 +245,7 @@ async def _refuse_unpreparable(client: Exchange, plan: Reject, sql: bytes) -> No
 
 def reject(client: Exchange, plan: Reject, literals: Values) -> None:
     """Answer with the plan's error, or with a server's own. Raises ProxyError."""
-    if plan.error == "unknown_table" and plan.facts.form.kind is Kind.CHANGE:
+    if plan.unknown_table and plan.facts.form.kind is Kind.CHANGE:
         client.session.refuse_in_read_only()
     arguments = plan.arguments
     if plan.place and not client.session.user.may_use(plan.place):

@@ -592,6 +592,9 @@ class Relay:
             self.client.fail(ProxyError("killed"))
 
     def flow(self) -> None:
-        if self.conn is not None:
-            transport = self.conn.transport
-            (transport.pause_reading if self.client.writing_paused else transport.resume_reading)()
+        if self.conn is None:
+            return
+        if self.client.writing_paused:
+            self.conn.transport.pause_reading()
+        else:
+            self.conn.transport.resume_reading()

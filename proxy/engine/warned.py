@@ -43,17 +43,17 @@ def without_phantoms(found: Diagnostics) -> Diagnostics:
 
 
 def of_text(found: Iterable[Diagnostic]) -> int:
-    """How many warnings are of a text, which a server gives at PREPARE and not with each EXECUTE."""
-    return sum(map(_is_of_text, found))
+    """The number of warnings about the text, which a server gives at PREPARE and not at each EXECUTE."""
+    return sum(map(_warns_of_text, found))
 
 
-def _is_of_text(one: Diagnostic) -> bool:
-    return one.level != "Error" and (one.code in OF_TEXT or one.code == _SYNTAX)
+def _warns_of_text(one: Diagnostic) -> bool:
+    return one.level != "Error" and bool(_of_text(one))
 
 
 def without_text(found: list[Diagnostic]) -> Diagnostics:
-    """The warnings of a text that is executed in the place of a prepared statement, without these."""
-    left = Diagnostics(one for one in found if not _is_of_text(one))
+    """The warnings, without those about the text, of a text executed instead of a prepared statement."""
+    left = Diagnostics(one for one in found if not _warns_of_text(one))
     left.total = max(getattr(found, "total", 0) - (len(found) - len(left)), 0)
     left.errors = getattr(found, "errors", 0)
     return left

@@ -83,7 +83,7 @@
     X(Definitions, cut) \
     X(Definitions, known) X(Exchange, pieces) X(Exchange, services) X(Settings, values) X(ShardSelect, spread) \
     X(FanOut, _later) X(FanOut, _learning) X(FanOut, _lost) X(FanOut, _over) X(FanOut, _to_connect) \
-    X(FanOut, _waiter) X(FanOut, bound) X(FanOut, branches) X(FanOut, keyspace) X(FanOut, merge) \
+    X(FanOut, _waiter) X(FanOut, bound) X(FanOut, branches) X(FanOut, keyspace) X(FanOut, merge) X(FanOut, plain) \
     X(FanOut, settings) X(FanOut, told) X(Branch, draining) X(Branch, host) X(Branch, index) X(Branch, run) \
     X(ResultReader, begins) X(ResultReader, last) X(ResultReader, opening) X(ClientConnection, begins) \
     X(Exchange, below) X(Rewriter, generation) X(Session, counts) X(Session, prepared) X(Statements, by_id) \

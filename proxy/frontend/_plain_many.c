@@ -253,6 +253,7 @@ static PyObject *make_fan(Many *many)
     put_new(&AT(fan, FanOut, error), Py_None);
     put(&AT(fan, FanOut, told), told);
     put_new(&AT(fan, FanOut, merger), Py_None);
+    put_new(&AT(fan, FanOut, plain), Py_None);
     put_new(&AT(fan, FanOut, _width), zero);
     put(&AT(fan, FanOut, _zeros), zeros);
     put(&AT(fan, FanOut, branches), branches);

@@ -91,8 +91,8 @@ class FanOut:
         self.merge = spread_merge(client, bound)
         self.settings = spread_settings(client, bound)
         self.definitions = definitions
-        if self.merge.order or len(bound.statements) == 1:  # else no ORDER BY was written into select lists
-            self.plain = plain
+        ordered = bool(self.merge.order) or len(bound.statements) == 1
+        self.plain = plain if ordered else None  # else no ORDER BY was written into select lists
         self.ceiling = ceiling  # rows; set for a scatter, which is bounded in bytes too
         self.bytes = 0
         self.error: ProxyError | Err | None = None
@@ -423,7 +423,7 @@ class FanOut:
         self.branches = []  # each refers to this one: it need not wait for the garbage collector
         client, session = self.client, self.client.session
         if self.merger is None:
-            error, plain = self.error, getattr(self, "plain", None)  # the compiled way sets none
+            error, plain = self.error, self.plain
             if isinstance(error, Err) and error.code in NAMED_IN_A_CLAUSE and plain is not None:
                 fail_by_its_own(client, error, self.told.diagnostics, plain())
                 return

@@ -17,7 +17,7 @@ from proxy.backends.statements import Key, ServerStatements, close_packet
 from proxy.engine import lease
 from proxy.engine.column_metadata import place_of
 from proxy.engine.composed import logical_reply
-from proxy.engine.diagnostics import fetch_warnings
+from proxy.engine.diagnostics import drain_diagnostics
 from proxy.engine.lease import give_back
 from proxy.engine.passthrough import Request
 from proxy.engine.preparing import learn_exact
@@ -25,7 +25,6 @@ from proxy.engine.session_sync import preparing, sync_packets
 from proxy.engine.task import TaskWork
 from proxy.engine.transcode import definitions, prepare_reply
 from proxy.engine.warned import of_text
-from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostics, Outcome
 from proxy.session.transaction import modes_of
 from proxy.wire.binary import CURSOR_READ_ONLY, Execute
@@ -217,8 +216,8 @@ class StatementRequest(Request):
         conn.send(packets, self, count, state=PREPARED)
 
     def _opens_at_prepare(self) -> bool:
-        """Whether a server would judge the statement by another READ ONLY than the transaction's, or than
-        what SET TRANSACTION has set for the next one.
+        """Whether READ ONLY on a server would differ from the session's: from that of its transaction, or
+        from that of SET TRANSACTION for the next one.
         """
         session = self.client.session
         if self.aside:
@@ -369,14 +368,17 @@ class StatementRequest(Request):
         client.finish("ok")
 
     async def _refused(self, conn: BackendConnection, err: Err) -> None:
-        """Tell the client of the error of PREPARE, in front of which a server may have warned."""
+        """Answer with the error of PREPARE, and keep the warnings that the server gave before it."""
         try:
-            conditions = await fetch_warnings(conn)
-        except (ProxyError, asyncio.CancelledError):
+            conditions = await drain_diagnostics(self.client, conn)
+        except asyncio.CancelledError:
             conn.close()
-            lease.lost(self.client, conn, None)
             raise
-        give_back(self.client, conn)
+        finally:
+            if conn.closed:
+                lease.lost(self.client, conn, None)
+        if not conn.closed:
+            give_back(self.client, conn)
         self.client.fail(err, conditions=conditions)
 
     def _answer(self, data: bytes) -> None:

@@ -1,10 +1,9 @@
 """What a statement is and what it names: the access that its user needs, judged by its tokens alone.
 
-Whatever rule plans a statement, the planner asks here, too, and the stricter answer counts. Everything is
-refused to who is no admin unless it is on a list: kinds of statements, functions, views of
-information_schema, options of a table. A database is named by what stands before a point, unless that is
-plainly a table's name or an alias of the same statement. What runs a text that the statement does not show (a
-routine) is marked as unseen.
+Whatever rule plans a statement, the planner asks here, too, and the stricter answer counts. Users without the
+role `admin` may use only what is on a list: kinds of statements, functions, views of information_schema,
+options of a table. A name before a point is a database, unless it is plainly a table's name or an alias of
+the same statement. A statement that runs text which it does not show (a routine) is marked as unseen.
 """
 
 from __future__ import annotations
@@ -161,12 +160,12 @@ def rights_of(statement: Statement) -> Rights:
     """The rights that a statement asks for."""
     source, names = statement.source, statement.names
     found = _of_source(source, names)
+    read_as = readings(statement)[1:]
     at = _prepared(_asked_of_route(source))
     if at >= 0:
         source = _asked_of_route(source)
         literal = source.tokens[at].literal
         statement.guards.add(literal)
-        read_as = readings(statement)[1:]
         if not source.literals[literal].isascii() or not read_as:
             # MySQL keeps it in UTF-8 and reads it in character_set_client, MariaDB converts it to
             # character_set_connection: what is no character to the one may be half a quote to the other
@@ -177,7 +176,7 @@ def rights_of(statement: Statement) -> Rights:
                 found |= Rights(Access.ADMIN, databases, hidden=hidden_text(source, 0))
             else:
                 found |= _of_source(inner, names) | _run_by_server(inner, names)
-    for asked in readings(statement):
+    for asked in (statement.source, *read_as):
         other, judged = sets_other_engine(asked)
         if asked is statement.source:
             statement.guards.update(judged)
@@ -189,13 +188,13 @@ def rights_of(statement: Statement) -> Rights:
 
 
 def _asked_of_route(source: Source) -> Source:
-    """What EXPLAIN ROUTE explains, or else the statement itself."""
+    """The statement in EXPLAIN ROUTE; any other statement as it is."""
     routes = source.is_word(0, "EXPLAIN") and source.is_word(1, "ROUTE")
     return tail(source, 2) if routes else source
 
 
 def _of_explained(rights: Rights) -> Rights:
-    """The rights that EXPLAIN ROUTE of a statement with these asks for: it runs nothing."""
+    """The rights for EXPLAIN ROUTE of a statement that needs `rights`: it runs nothing."""
     return rights._replace(access=Access.READ, unseen="", hidden="")
 
 
@@ -470,7 +469,7 @@ _IN_CURRENT: Final = frozenset(
         Kind.LOAD,
     }
 )
-"""Statements whose tables are the current database's where they name none."""
+"""Statements whose tables belong to the current database if they name no other."""
 
 
 def _labels(source: Source) -> set[str]:
