@@ -134,7 +134,7 @@ class Flavour:
     noted_create_counts: bool
     """CREATE DATABASE IF NOT EXISTS of one that is there counts one row."""
     notes_tables_together: bool
-    """DROP TABLE IF EXISTS gives one note for all tables that are not there."""
+    """DROP TABLE IF EXISTS gives one note for all tables that do not exist."""
     warns_of_utf8mb3: bool
     """SET NAMES utf8mb3 gives a warning."""
     greets_without_autocommit: bool

@@ -191,7 +191,7 @@ def _settings(document: Document, base: Path | None) -> Settings | None:
 
 
 def _check_modes(document: Document, value: Mapping[str, Any]) -> None:
-    """Users' transactions may be distributed only where such are switched on."""
+    """Users' transactions may be distributed only where `xa.enabled` is on."""
     users, xa = value.get("users"), value.get("xa")
     if not isinstance(users, list) or (isinstance(xa, Mapping) and xa.get("enabled")):
         return

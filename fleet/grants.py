@@ -34,7 +34,7 @@ FENCE: Final = frozenset({"LOCK TABLES"})
 """The right that keeps an entry for `%` away from a database: alone it allows nothing."""
 _LOOK: Final = frozenset({"SELECT", "SHOW VIEW", "TRIGGER"})
 _READS_SYSTEM: Final = frozenset({"SELECT"})
-"""In databases of the servers' own: who writes there gives himself all rights."""
+"""In the servers' own databases: a user who can write there can take every privilege."""
 _COUNT: Final = frozenset({"INSERT", "UPDATE"})
 _READ: Final = frozenset({"SELECT", "SHOW VIEW", "LOCK TABLES"})
 _WRITE: Final = _READ | {"INSERT", "UPDATE", "DELETE", "EXECUTE", "CREATE TEMPORARY TABLES"}

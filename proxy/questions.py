@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 _LOOKING = 1.5
-"""Seconds that a worker looks at the tables before it answers the one that has changed some: a bit less than
-that one waits.
+"""Seconds that a worker may read the tables before it answers the worker that has changed some; a bit less
+than the latter waits.
 """
 
 

@@ -31,9 +31,9 @@ _BEFORE_MESSAGE = 13  # the packet's header, 0xFF, the code, # and the SQLSTATE
 
 
 def broken_reply(conn: BackendConnection, data: bytes) -> tuple[bytes, ProxyError]:
-    """A reply with an error at its end, and that: code has ended one host's part of a transaction. Whether it
-    was COMMIT or ROLLBACK nobody knows, so the other hosts cannot follow. Such effects are asked after
-    (`left_behind`); then the relay answers.
+    """A reply with an error at its end, and the error: code has ended one host's part of a transaction. The
+    proxy cannot know whether by COMMIT or ROLLBACK, so the other hosts cannot follow. `left_behind` asks the
+    server for such effects; then the relay answers.
     """
     reason = f"a procedure has ended its part on {conn.host}; what it had done elsewhere was rolled back"
     error = ProxyError("transaction_lost", reason=reason)

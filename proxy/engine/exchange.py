@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 log = structlog.get_logger("session")
 
 Describe = Callable[[list[bytes], list[bytes], int], bytes]
-"""Makes the reply to COM_STMT_PREPARE of the definitions of parameters and columns, and the number of
-warnings."""
+"""Builds the reply to COM_STMT_PREPARE from the definitions of parameters, those of columns, and the
+number of warnings."""
 
 
 class Standing(Protocol):
@@ -340,7 +340,7 @@ class Exchange(ABC):
 
     @property
     def prepared_env(self) -> Env | None:
-        """What the text at work is read with, if it is a prepared statement's."""
+        """The settings with which the current text is parsed, if it is a prepared statement's."""
         reading = self.reading
         return None if reading is None or reading[0] is not self.sql else reading[1]
 

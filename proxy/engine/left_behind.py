@@ -73,7 +73,7 @@ def pin(session: Session, conn: BackendConnection, effects: Effects, literals: V
         elif what in kept:
             kept.remove(what)
     for kind, name in effects.pins:
-        conn.unclean = conn.unclean or kind == "prepare"  # as for `session_sync.preparing`, without the names
+        conn.unclean = conn.unclean or kind == "prepare"  # `session_sync.preparing` does it too, by name
         what = (kind, _written(kind, name, literals, database))
         if kind == "lock" or what not in kept:
             kept.append(what)

@@ -1,4 +1,4 @@
-"""Names that the session itself gives: to prepared statements (PREPARE) and open handlers (HANDLER … OPEN).
+"""Names that a session gives: to prepared statements (PREPARE) and open handlers (HANDLER … OPEN).
 
 A server has one set of each for a session. Here the connections hold them, one a host, and
 `Transaction.pins` knows which: a statement that uses a name goes to the connection that holds it, whatever
@@ -29,7 +29,7 @@ _NAME_IS_TAKEN: Final = 1066
 
 
 def holder_of(client: Exchange, plan: Plan) -> str | None:
-    """The host that holds the name which the statement uses; None if it uses none, or no host holds it."""
+    """The host that holds the name in the statement; None if it has no name, or no host holds it."""
     effects, transaction = plan.effects, client.session.transaction
     if not transaction.pins or effects is None or effects.uses is None:
         return None
@@ -37,8 +37,8 @@ def holder_of(client: Exchange, plan: Plan) -> str | None:
 
 
 def database_at(client: Exchange, plan: OneHost) -> str | None:
-    """The current database that the statement runs in. A connection of another host, which holds the name,
-    keeps its own: the session's may not be there, and a prepared statement has the database of its PREPARE.
+    """The current database of the statement. The connection that holds the name keeps its own database: the
+    session's may not exist on that host, and a prepared statement runs in the database of its PREPARE.
     """
     holder = holder_of(client, plan)
     if holder is None or holder == plan.host(client.snapshot.topology):
@@ -48,8 +48,8 @@ def database_at(client: Exchange, plan: OneHost) -> str | None:
 
 
 def frees_names(client: Exchange, effects: Effects, host: str, go_on: Callable[[], None]) -> bool:
-    """Whether a name that the statement makes on `host` must first be freed on another one: then `go_on`,
-    which sends the statement, is called when it is.
+    """Whether a name that the statement creates on `host` must be freed on another host first. Then `go_on`,
+    which sends the statement, is called after that.
     """
     for name in effects.pins:
         if name[0] in _FREED:
@@ -77,12 +77,12 @@ async def _free(client: Exchange, host: str, holder: str, name: Pin, go_on: Call
 
 
 def _never(answer: Err | None, name: str) -> Err | None:
-    """PREPARE takes a name from the statement that has it. An error says that none has it any more."""
+    """PREPARE may replace any statement of the name; an error means that there was none."""
     return None
 
 
 def _if_open(answer: Err | None, name: str) -> Err | None:
-    """HANDLER … OPEN is refused while a handler has the name, unless that was closed with its table."""
+    """HANDLER … OPEN fails while a handler of the name is open; a server closes one with its table."""
     if answer is not None and answer.code == _NO_HANDLER:
         return None
     return Err(_NAME_IS_TAKEN, "42000", f"Not unique table/alias: '{name}'".encode())
@@ -92,4 +92,4 @@ _FREED: Final = {
     State.PREPARE.value: (b"DEALLOCATE PREPARE %s", _never),
     State.HANDLER.value: (b"HANDLER %s READ FIRST LIMIT 0", _if_open),
 }
-"""What to ask the holder of a name, by its kind, and which error its answer makes for the client."""
+"""The question to the holder of a name, by kind, and the client's error for an answer."""

@@ -117,7 +117,7 @@ async def unresolved(client: Exchange, asked: HostStatement) -> Err | None:
 
 
 def known_facts(client: Exchange) -> StatementFacts | None:
-    """The facts of the statement at work, if it is known which that is."""
+    """The facts of the current statement; None while it has no plan."""
     return None if client.plan is None else client.plan.facts
 
 
@@ -138,14 +138,14 @@ def returns_rounded(client: Exchange, plan: Plan, sql: bytes) -> bool:
 
 
 def learn_exact(statement: Statement, columns: Sequence[bytes]) -> None:
-    """Note which columns of a statement's result are rounded as text, by what PREPARE says of them."""
+    """Note which columns of a statement's result are rounded as text, from the definitions of PREPARE."""
     statement.exact = exact_of(columns)
     if statement.parameters and not statement.env.flavour.derives_types:
         statement.by_types = depends_on_types(columns)
 
 
 def is_learnt(client: Exchange, statement: Statement, types: bytes) -> bool:
-    """Whether it is known which columns of the statement's result are rounded, with parameters of `types`."""
+    """Whether the rounded columns of the statement's result are known for parameters of `types`."""
     if statement.learnt is not client.snapshot.rewriter.generation:
         return False
     return not statement.by_types or statement.exact_types == types

@@ -196,8 +196,8 @@ class Serving:
             self._spawn(self.look_at_tables(), "tables")
 
     async def tables_changed(self) -> None:
-        """A definition was run: learn what it has changed, here and in the other workers, so that whoever is
-        told of it finds it.
+        """Read the tables again after a definition, here and in the other workers, so that its result is
+        visible everywhere when the client has the answer.
         """
         others = () if self._peers is None else (self._peers.ask_others("tables"),)
         await asyncio.gather(self.look_at_tables(), *others)

@@ -61,7 +61,7 @@ def effects_packets(session: Session, conn: BackendConnection, effects: Effects)
 
 
 def primes(session: Session, conn: BackendConnection) -> bool:
-    """Whether FOUND_ROWS() of the connection can be made one that says nothing else has counted since."""
+    """Whether FOUND_ROWS() of the connection can be set to a value that shows whether it changes later."""
     return XA not in session.transaction.pins.get(conn.host, ())
 
 
@@ -89,9 +89,9 @@ def assigning(session: Session, conn: BackendConnection, effects: Effects) -> No
 
 
 def preparing(session: Session, conn: BackendConnection, facts: StatementFacts | None) -> None:
-    """Note the same of a statement that `conn` prepares: servers assign what is constant in a condition when
-    they prepare it. None for `facts` that are not known. Then, and where the variables cannot be read so that
-    the session keeps the connection, that is reset before another session gets it.
+    """Note the same of a statement that `conn` prepares: servers assign variables in constant parts of a
+    condition at PREPARE. If `facts` are unknown (None), or the variables cannot be read and the session keeps
+    the connection, it is reset before another session gets it.
     """
     if facts is None or HIDDEN in session.transaction.pins.get(conn.host, ()):
         conn.unclean = True

@@ -113,7 +113,7 @@ class BinarySink(Rewritten):
 
 
 def _warning_less(payload: bytes, less: int) -> bytes:
-    """An OK or EOF packet that tells of so many warnings less, or an ERR packet as it is."""
+    """An OK or EOF packet with its number of warnings lowered by `less`; an ERR packet unchanged."""
     if payload[0] == _ERR:
         return payload
     if payload[0] == 0xFE:
@@ -189,8 +189,8 @@ def exact_of(columns: Sequence[bytes]) -> str:
 
 
 def depends_on_types(columns: Sequence[bytes]) -> bool:
-    """Whether `exact_of` a result with these columns has been told of an expression, where the types of its
-    parameters were not known: for MariaDB `price * ?` is a DOUBLE until a whole number is bound.
+    """Whether `exact_of` these columns may change with the types of the parameters: on MariaDB the expression
+    `price * ?` is a DOUBLE at PREPARE, and a DECIMAL if a whole number is bound.
     """
     return any(_rounded(one) and not one.org_name for one in map(decode_column, columns))
 

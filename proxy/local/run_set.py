@@ -29,8 +29,7 @@ _CHECKED: Final = frozenset(
     | {1230, 1621, 1286, 1649, 3721, 1923, 1925, 1210, 3640}
     | {1679, 1685, 1694, 1766, 1929, 1953, 1179, 3745}
 )
-#: Those that it gives before it looks at any value: no such variable, read-only, not for a session, not for
-#: all; syntax.
+#: Errors from before any assignment: no such variable, read-only, global only, session only; syntax.
 _BEFORE_ALL: Final = frozenset({1193, 1238, 1228, 1229, 1064})
 #: What one of the servers at least does not let a session set within a transaction.
 _FIXED: Final = frozenset(
@@ -64,7 +63,7 @@ async def run_set(
         await Collector().query(conn, b"ROLLBACK" + PLAINLY)
     if reply.err is None:
         return found
-    # what was to be set to DEFAULT, and has no other value here, has it in any case
+    # a variable of which the session has no other value is at its DEFAULT, whether the SET got there or not
     default = {one.name for one in plan.assignments if one.value is None} - session.settings.values.keys()
     touched = [one for one in touched if one not in default]
     if conn.host not in session.transaction.held:
@@ -79,7 +78,7 @@ async def run_set(
 
 
 def counts_rows(client: Exchange, plan: SetVariables) -> bool:
-    """Whether FOUND_ROWS() may be of a subquery of it, or of a function that it calls."""
+    """Whether a subquery or a stored function in the SET may change FOUND_ROWS()."""
     return plan.reads_tables and client.session.env.flavour.set_counts_subqueries
 
 

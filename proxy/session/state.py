@@ -254,7 +254,7 @@ class Session:
 
     @property
     def writes_nothing(self) -> bool:
-        """Whether a write now would be in a read-only transaction, its own at least."""
+        """Whether a write now would run in a read-only transaction, the open one or one of its own."""
         alone = (self.transaction.next or PLAIN).over(modes_of(self.settings))
         return self.in_read_only or (bool(alone.read_only) and not self.transaction.open)
 

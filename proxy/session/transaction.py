@@ -37,7 +37,7 @@ PLAINLY: Final = b" AND NO CHAIN NO RELEASE"
 LOCKED = ("tables", "")
 #: And a statement with `profiling` on: SHOW PROFILES is the connection's.
 PROFILED = ("profiling", "")
-#: And code behind which nobody can read which user variables there are.
+#: And code after which the user variables of the connection cannot be read.
 HIDDEN = ("routine", "")
 #: And FLUSH TABLES … WITH READ LOCK.
 FLUSHED = ("flush", "")
@@ -171,8 +171,8 @@ class Transaction:
         return conn.pinned and bool(self.pins.get(conn.host))
 
     def holder(self, name: Pin) -> str | None:
-        """The host whose connection holds what the session has opened under a name of its own; None if none
-        does.
+        """The host whose connection holds a prepared statement or a handler of this name; None if there is
+        none.
         """
         return next((host for host, kept in self.pins.items() if name in kept), None)
 

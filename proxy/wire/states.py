@@ -39,7 +39,7 @@ class Changes(NamedTuple):
         return self.database is not None and self.left is not None and self.database != self.left
 
     def without(self, names: Container[str]) -> Changes:
-        """What is left when these system variables are known."""
+        """The changes without these system variables."""
         left = {name: value for name, value in self.variables.items() if name not in names}
         rest = self._replace(variables=left)
         return UNCHANGED if rest._replace(state=False) == UNCHANGED else rest

@@ -78,7 +78,7 @@ def _unknown(statement: Statement, refusal: Refuse) -> Plan | None:
 
 
 def _dropped(statement: Statement) -> Iterator[str]:
-    """The tables that DROP TABLE names, with their databases; "" for one that may be there."""
+    """The tables of DROP TABLE with their databases; "" in the place of a table that may exist."""
     source = statement.source
     at = _behind_exists(source, 2)
     while source.is_name(at):

@@ -14,8 +14,8 @@ from .unsharded import About, Place, Text
 
 
 def plan_nowhere(statement: Statement, about: About) -> Plan | None:
-    """The plan while there is no current database; None when there is one, or for anything else. What a
-    session has opened under a name of its own it may use in any database: the proxy knows which host has it.
+    """The plan while there is no current database; None when there is one, or for other statements. Prepared
+    statements and handlers can be used in any database: the proxy knows which host has the name.
     """
     source, names = statement.source, statement.names
     if names.topology.default is None or not (names.env.database is None or statement.form.uses):

@@ -516,7 +516,7 @@ class Insert(Plan):
         return shard
 
     def _invalid(self, number: str, reason: str, hint: Hint | None = None) -> BindError:
-        """`hint`: what the number is of."""
+        """`hint`: the column that the number is for."""
         what, remedy = "ID", "Leave out the id, or give one of this table."
         if hint is not None and hint.column:  # which the row must have
             hashed = hint.key.rule == "hash"

@@ -1,4 +1,4 @@
-"""Which layout an ID has that SHARD_OF, TYPE_OF and LOCAL_OF take apart."""
+"""The layout of the ID in a call of SHARD_OF, TYPE_OF or LOCAL_OF."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .scope import Names, Refuse, Scope, chains
 
 
 class IdLayouts:
-    """The layouts of a statement's IDs: of a column that of its table, else `default`. Without a `scope` no
-    column is known.
+    """The layouts of a statement's IDs: for a column, the layout of its table; else `default`. Without a
+    `scope` no column is known.
     """
 
     def __init__(self, default: Layout | None, source: Source, names: Names, scope: Scope | None) -> None:
@@ -22,7 +22,7 @@ class IdLayouts:
         self._scope = scope
 
     def of(self, span: Span) -> Layout | None:
-        """The layout of the ID that an expression gives."""
+        """The layout of the ID in an expression."""
         if self._scope is None:
             return self.default
         for block in dict.fromkeys(self._scope.blocks.values()):
@@ -42,8 +42,8 @@ class IdLayouts:
         return self.default
 
     def _of_column(self, table: Table, column: str) -> Layout | None:
-        """That of a table's IDs. Other columns of a table that is placed by a key of its own may have IDs of
-        any keyspace.
+        """The layout of a table's IDs. Where a table is placed by another key than an ID, its other columns
+        may hold IDs of any keyspace.
         """
         keyspace = self._names.topology.keyspaces.get(table.keyspace)
         if keyspace is None or (table.kind is Kind.TIMED and column.lower() != "id"):

@@ -228,7 +228,7 @@ def fill_functions(source: Source, edits: Edits, layouts: IdLayouts) -> None:
 
 
 def _place(function: str, layout: Layout) -> tuple[int, int]:
-    """Where the part of an ID is that a function gives: bits behind it, and its mask. Raises Refuse."""
+    """The place in an ID of the part that a function returns: bits to the right, and mask. Raises Refuse."""
     if function == "SHARD_OF":
         return layout.shard_shift, layout.shard_mask
     if function == "TYPE_OF" and layout.has_type:

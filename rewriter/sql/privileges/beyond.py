@@ -91,8 +91,8 @@ def sets_for_all(source: Source, *, flavour: Flavour) -> bool:
 
 
 def sets_other_engine(source: Source) -> tuple[bool, tuple[int, ...]]:
-    """Whether SET or SET STATEMENT gives tables an engine that is not one of `_ENGINES`, and the literals by
-    which that was judged.
+    """Whether SET or SET STATEMENT sets an engine that is not in `_ENGINES`, and the literals on which the
+    result depends.
     """
     form = form_of(source)
     if form.kind is not Kind.SET:
@@ -130,7 +130,7 @@ def hints_engine(source: Source) -> bool:
 
 
 def _names_definer(source: Source, first: int) -> bool:
-    """Whether a definition names somebody else, as whom it is to run."""
+    """Whether a definition has a DEFINER other than the current user."""
     places = range(first, len(source.tokens))
     at = next((one for one in places if source.is_word(one, "DEFINER") and source.is_op(one + 1, "=")), -1)
     return at >= 0 and not source.is_word(at + 2, "CURRENT_USER", "CURRENT_ROLE")
@@ -144,8 +144,8 @@ def _is_of_servers_function(source: Source, form: StatementForm, end: int) -> bo
 
 
 def _reads_elsewhere(source: Source, at: int) -> bool:
-    """Whether options of a table, named behind `at`, let it have rows of files or of other servers, or say
-    where its file is.
+    """Whether options of a table, from `at` on, give it rows of files or of other servers, or set the place
+    of its file.
     """
     for one in range(at + 1, len(source.tokens)):
         if source.is_op(one - 1, "."):

@@ -29,4 +29,4 @@ PRIVILEGED: Final = {
 MariaDB 10.11 and MySQL 9.7 refuse them (1227), and some that concern replication alone."""
 
 ENGINES: Final = frozenset({"default_storage_engine", "default_tmp_storage_engine", "storage_engine"})
-"""The session variables that say which engine a table has whose definition names none."""
+"""The session variables with the engine of tables whose definition names none."""

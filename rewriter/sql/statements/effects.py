@@ -260,8 +260,8 @@ def _pins(source: Source, form: StatementForm) -> tuple[tuple[Pin, ...], tuple[P
 
 
 def _own_name(source: Source, form: StatementForm) -> str:
-    """The name that the session has given, or gives, to a prepared statement or an open handler; "" for any
-    other statement. Servers compare these names without regard to case.
+    """The name of a prepared statement or a handler in a statement about these; "" for any other statement.
+    Servers compare these names without regard to case.
     """
     if form.objects is Objects.PREPARED:
         return source.at(recognize(source).end).name.lower()
@@ -325,7 +325,7 @@ def _assigned(source: Source, form: StatementForm) -> tuple[str, ...]:
 
 
 def assigned_in_conditions(source: Source) -> tuple[str, ...]:
-    """The user variables that expressions assign by `:=`. A server does that at PREPARE in a condition."""
+    """The user variables that expressions assign by `:=`, which servers do at PREPARE in a condition."""
     places = (at for at, token in enumerate(source.tokens) if token.kind == VARIABLE and token.text)
     return tuple(dict.fromkeys(source.at(at).text for at in places if source.is_op(at + 1, ":=")))
 
