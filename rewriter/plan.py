@@ -110,7 +110,8 @@ class Plan:
     `lists_columns`: its statements may list the columns of tables, as they were when it was planned.
     `names_physical`: the client itself names physical databases. `repeats`: an EXECUTE of a point query may
     take the way of the one before. `invalidates`: it may change rows that are in caches, see `touches`.
-    `shows_diagnostics`: it shows what the statement before has left.
+    `shows_diagnostics`: it shows what the statement before has left. `answers_ok`: the proxy runs it, and its
+    answer never has rows.
     """
 
     kind: ClassVar[str]
@@ -135,6 +136,7 @@ class Plan:
     repeats: ClassVar[bool] = False
     invalidates: ClassVar[bool] = False
     shows_diagnostics: ClassVar[bool] = False
+    answers_ok: ClassVar[bool] = False
     runs_code: ClassVar[bool] = False
 
     access: Access = Access.READ

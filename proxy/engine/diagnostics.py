@@ -76,12 +76,16 @@ async def drain_diagnostics(
                 pin(client.session, conn, effects._replace(pins=pins, unpins=()), literals)
             if effects is not None:
                 # LAST_INSERT_ID(value) holds even if the statement fails, and so does a number for a row
-                asks_id = effects.may_ask_insert_id if failed else generated(effects, ok, literals) is None
+                made = False if failed else generated(client, effects, ok, literals)
+                asks_id = effects.may_ask_insert_id if failed else made is None
                 tells = not failed or effects.found_rows == PRIMED
                 counted = not (tells and counts(client.session, effects, ok, rows, literals))
-                await ask_left_behind(
-                    client.session, conn, effects, ok if asks_id else None, asks=asks_id, counted=counted
+                told = ok if asks_id else None
+                given = await ask_left_behind(
+                    client.session, conn, effects, told, asks=asks_id, counted=counted
                 )
+                if given and ok is not None:
+                    client.services.given_ids.learn(client.plan, effects, literals, ok.insert_id)
             if effects is not None and effects.routine:
                 conn.unclean = True
                 await ask_after_routine(client, conn, effects, failed=failed)

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from proxy.session.state import Session
 
 _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
+#: Quotes, and what servers skip in front of a number.
+_AROUND_NUMBER = b"'\" \t\n\v\f\r"
 #: So many literals are looked at for an insert id; with more of them the server is asked.
 _LOOK = 2000
 
@@ -94,7 +96,7 @@ def _written(kind: str, name: str | int, literals: Values, database: str) -> str
     return name.lower()
 
 
-def generated(effects: Effects, ok: Ok | None, literals: Values) -> bool | None:
+def generated(client: Exchange, effects: Effects, ok: Ok | None, literals: Values) -> bool | None:
     """Whether the insert id of a reply is one that the server made; None when only the server knows."""
     if not effects.insert_id:
         return True
@@ -105,16 +107,20 @@ def generated(effects: Effects, ok: Ok | None, literals: Values) -> bool | None:
     if not ok.insert_id:
         return False
     if len(literals) > _LOOK or any(_means(literal, ok.insert_id) for literal in literals):
-        return None
+        return (
+            False if client.services.given_ids.gives(client.plan, effects, literals, ok.insert_id) else None
+        )
     return True
 
 
 def _means(literal: bytes, number: int) -> bool:
     """Whether a literal may have this value in an integer column."""
-    text = literal.strip(b"'\" ")
+    if literal == b"NULL":
+        return False
+    text = literal.strip(_AROUND_NUMBER)
     found = _NUMBER.match(text)
     if found is None or text[:2].lower() in (b"0x", b"0b"):
-        return literal[:1] not in (b"'", b'"') and bool(literal)
+        return b"\\" in text or (literal[:1] not in (b"'", b'"') and bool(literal))
     if len(text) < 19 and found[0].isdigit():
         return int(found[0]) == number
     return abs(float(found[0]) - number) <= max(1.0, number * 1e-12)
@@ -151,9 +157,9 @@ def effects_on(client: Exchange, host: str, plan: Plan) -> Effects | None:
     return effects
 
 
-def left_behind(session: Session, conn: BackendConnection, effects: Effects, literals: Values) -> bool:
+def left_behind(client: Exchange, conn: BackendConnection, effects: Effects, literals: Values) -> bool:
     """Note the effects that a complete reply tells of; whether there is more to ask the server for."""
-    ok = conn.scanner.ok
+    session, ok = client.session, conn.scanner.ok
     asks_next = effects.transaction and not used_up(session, conn)
     if effects.pins or effects.unpins:
         pin(session, conn, effects, literals)
@@ -166,7 +172,7 @@ def left_behind(session: Session, conn: BackendConnection, effects: Effects, lit
         conn.unclean = True
     if effects.reads:
         conn.unread = True
-    made = generated(effects, ok, literals)
+    made = generated(client, effects, ok, literals)
     if made and ok is not None and ok.insert_id:
         session.apply(Outcome(insert_id=ok.insert_id))
     counted = not counts(session, effects, ok, conn.scanner.rows, literals)
@@ -243,14 +249,16 @@ async def ask_left_behind(
     *,
     asks: bool = False,
     counted: bool = True,
-) -> None:
+) -> bool:
     """Ask the server that has just run a statement with these effects. `asks`: for LAST_INSERT_ID() too, when
-    `ok`, its reply, does not tell. `counted`: it need not be asked for FOUND_ROWS().
+    `ok`, its reply, does not tell. `counted`: it need not be asked for FOUND_ROWS(). Returns whether it has
+    said that the insert id of `ok` is the client's own.
 
     The statement's warnings are read before: on MySQL any further statement but SHOW ends them.
     """
     if effects.transaction and not (effects.routine or effects.calls or effects.changed):
         await ask_next_transaction(session, conn)
+    given = False
     asked = [b"LAST_INSERT_ID()"] if asks else []
     asked += [] if counted else [b"FOUND_ROWS()"]
     if asked:
@@ -260,11 +268,13 @@ async def ask_left_behind(
             id = int(row[0] or 0) if asks else 0
             if asks and (effects.asks_insert_id or ok is None or ok.insert_id == id):
                 session.apply(Outcome(insert_id=id))
+            given = asks and ok is not None and ok.insert_id != id
             found = int(row[-1] or 0)
             if not counted and not (effects.found_rows == PRIMED and found == NEVER_FOUND):
                 session.apply(Outcome(found=found))
     if effects.variables:
         await _take_over(session, conn, effects.variables)
+    return given
 
 
 async def _adopt(client: Exchange, conn: BackendConnection, effects: Effects, *, changed: bool) -> None:

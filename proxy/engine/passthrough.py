@@ -90,6 +90,8 @@ class Passthrough(Work, Receiver, Protocol):
     database: str | None
     facts: StatementFacts
     effects: Effects | None
+    literals: Values
+    keeps_insert_id: bool
 
     @property
     def attributes(self) -> bytes:

@@ -501,7 +501,7 @@ class Relay:
             session.passed(scanned.rows)
         else:
             session.apply(Outcome(RESULT_SET))
-        if (effects is not None and left_behind(session, conn, effects, self.literals)) or scanned.warnings:
+        if (effects is not None and left_behind(client, conn, effects, self.literals)) or scanned.warnings:
             self.begin_to_drain(conn)
             return
         if session.diagnostics and not self._keeps_warnings(effects):

@@ -27,6 +27,7 @@ from proxy.catalog.routines import KnownRoutines
 from proxy.certificates import Certificates
 from proxy.engine.clients import Clients, Connected
 from proxy.engine.definitions import PlansDefinitions
+from proxy.engine.given_ids import GivenIds
 from proxy.engine.serving import Serving
 from proxy.engine.waiting_room import WaitingRoom
 from proxy.peers import Peers
@@ -153,6 +154,7 @@ class Services:
         self._turn = 0.0  # the turn of the loop in which was planned last, and how many bytes
         self._planned = 0
         self.definitions = PlansDefinitions()
+        self.given_ids = GivenIds()
         self.view_columns: dict[str, dict[str, tuple[str, ...]]] = {}  # by server version and view
 
     def plans_at_once(self, size: int) -> bool:

@@ -50,6 +50,7 @@ class HostRepeat:
     rewriter's generation, the topology, the session's settings and the user are these, and nothing of the
     statement's has changed. `head`: the packet from its flags to the first value, which is at `begin`;
     `head_sent`: the same as the server gets it. `sql`, `database` and `key`: as which it is prepared.
+    `integers`: of an INSERT, where leading parameters are in a packet (`integer_places`).
     """
 
     plan: OneHost
@@ -66,6 +67,22 @@ class HostRepeat:
     key: tuple[bytes, str | None, Settings, object]
     head_sent: bytes
     reading: tuple[bytes, Env]
+    integers: tuple[tuple[int, int, bool], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BuiltinRepeat:
+    """An EXECUTE without parameters of a statement that the proxy answers with OK or an error. It holds for
+    the next one as long as the rewriter's generation, the session's settings and the user are these. `head`:
+    the packet from its flags on, `begin`: its size.
+    """
+
+    plan: Plan
+    generation: object
+    env: Env
+    user: object
+    head: bytes
+    begin: int
 
 
 class RunsOnHost(Protocol):
@@ -114,7 +131,7 @@ class Statement:
     number: int = 0
     ahead: tuple[object, bytes, Plan, Values] | None = None
     heading: Heading | None = None
-    repeat: Repeat | HostRepeat | None = None
+    repeat: Repeat | HostRepeat | BuiltinRepeat | None = None
     text_warnings: int = 0
 
     @property

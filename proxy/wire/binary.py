@@ -222,6 +222,21 @@ def integers(types: bytes) -> Struct | None:
     return Struct("<" + "".join(forms))
 
 
+def integer_places(nulls: bytes, types: bytes) -> tuple[tuple[int, int, bool], ...]:
+    """Where the values of the leading parameters begin and end, and whether they are signed, as far as all of
+    them are integers that are not NULL.
+    """
+    found = []
+    begin = 0
+    for number, (type_, flags) in enumerate(zip(types[::2], types[1::2], strict=True)):
+        if type_ not in _INTEGERS or nulls[number >> 3] >> (number & 7) & 1:
+            break
+        end = begin + _FIXED[type_]
+        found.append((begin, end, not flags & 0x80))
+        begin = end
+    return tuple(found)
+
+
 def literals(
     nulls: bytes, types: bytes, values: bytes, count: int, sent: Mapping[int, bytes], quoting: Quoting
 ) -> tuple[bytes, ...]:

@@ -56,6 +56,7 @@ class Empty(Builtin):
 class Begin(Builtin):
     """BEGIN and START TRANSACTION."""
 
+    answers_ok: ClassVar[bool] = True
     title: ClassVar[str] = "begin"
     after_loss: ClassVar[AfterLoss] = AfterLoss.BEGINS
     characteristics: Characteristics = PLAIN
@@ -65,6 +66,7 @@ class Begin(Builtin):
 class EndTransaction(Builtin):
     """`completion`: as AND [NO] CHAIN and [NO] RELEASE say; None when they do not."""
 
+    answers_ok: ClassVar[bool] = True
     completion: Completion | None = None
 
 
@@ -88,6 +90,7 @@ class Rollback(EndTransaction):
 class OfSavepoint(Builtin):
     """What savepoints are set and ended by. `name` is the savepoint's."""
 
+    answers_ok: ClassVar[bool] = True
     name: str
 
 

@@ -16,8 +16,10 @@ from proxy.engine import lease
 from proxy.engine.left_behind import effects_on
 from proxy.engine.passthrough import Request
 from proxy.engine.session_sync import open_on, sync_packets
+from proxy.wire.binary import parse_execute
 from proxy.wire.constants import Status
 
+from .parameters import literals_for_effects
 from .statements import FORGOTTEN
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
     from proxy.engine.exchange import Exchange
     from proxy.session.prepared import HostRepeat, Statement
+    from rewriter.plan import Plan
+    from rewriter.sql.statements.effects import Effects
 
 _IN_TRANS = int(Status.IN_TRANS)
 _HEAD = Struct("<IBI")
@@ -36,13 +40,15 @@ _OF_HEAD = 5  # bytes of the payload in `_HEAD`
 class HostExecute(Request):
     """The EXECUTE at work; each client has one, used again."""
 
-    __slots__ = ("client", "execute", "forgotten", "repeat")
+    __slots__ = ("client", "execute", "forgotten", "packet", "repeat", "statement")
 
     def __init__(self, client: Exchange, execute: Callable[[Exchange, bytes], None]) -> None:
         """`execute`: runs the payload of an EXECUTE by the general way."""
         super().__init__(client.relay)
         self.client = client
-        self.repeat: HostRepeat = None  # type: ignore[assignment]  # set by `run`
+        self.repeat: HostRepeat = None  # type: ignore[assignment]  # set by `run`, as the next two
+        self.statement: Statement = None  # type: ignore[assignment]
+        self.packet = b""
         self.forgotten = False  # the server does not know the statement any more
         self.execute = execute
 
@@ -57,7 +63,7 @@ class HostExecute(Request):
             or snapshot.topology is not repeat.topology
             or client.relay.once is not None
             or client.writing_paused
-            or effects_on(client, host, repeat.plan) is not None
+            or effects_on(client, host, repeat.plan) is not repeat.plan.effects
         ):
             return False
         within = bool(transaction.explicit or transaction.held or not session.autocommit)
@@ -76,7 +82,7 @@ class HostExecute(Request):
         client.sql, client.kind, client.plan = statement.sql, repeat.plan.kind, repeat.plan
         client.reading = repeat.reading
         client.again, client.below = partial(self.execute, client, packet[4:]), None
-        self.repeat = repeat
+        self.repeat, self.statement, self.packet = repeat, statement, packet
         statement.number = number
         client.relay.take_up(conn, self, repeat, fresh=held is None)
         rest = repeat.head_sent + packet[repeat.begin :]
@@ -121,12 +127,31 @@ class HostExecute(Request):
 
     def reply_done(self, conn: BackendConnection) -> None:
         if not self.forgotten:
+            ok, plan = conn.scanner.ok, self.repeat.plan
+            if ok is not None and ok.insert_id and plan.effects is not None:
+                self._compare(plan, plan.effects, ok.insert_id)
             self.relay.reply_done(conn)
             return
         self.forgotten = False
         if conn.statements is not None:
             conn.statements.forget(self.repeat.key)
         self._run_anew(conn)
+
+    def _compare(self, plan: Plan, effects: Effects, id: int) -> None:
+        """Have the relay find out whether the insert id of the reply is the client's own, if it is not the
+        value of the parameter that gives it.
+        """
+        client, relay, repeat, statement = self.client, self.relay, self.repeat, self.statement
+        number = client.services.given_ids.index(plan) - len(statement.literals)
+        if 0 <= number < len(repeat.integers):
+            begin, end, signed = repeat.integers[number]
+            value = self.packet[repeat.begin + begin : repeat.begin + end]
+            if int.from_bytes(value, "little", signed=signed) == id:
+                relay.keeps_insert_id = True
+                return
+        request = parse_execute(self.packet[4:], statement.parameters, statement.types, client.attributes)
+        relay.effects = effects
+        relay.literals = literals_for_effects(client, statement, request, {})
 
     def _run_anew(self, conn: BackendConnection) -> None:
         """By the general way."""

@@ -8,7 +8,7 @@ server is asked about the statement of one shard; what only the proxy can answer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -35,10 +35,10 @@ from proxy.engine.transactions import commit_then, commits_first
 from proxy.engine.transcode import BinarySink
 from proxy.errors import ProxyError
 from proxy.session import counters
-from proxy.session.prepared import HostRepeat, Statement, weight
+from proxy.session.prepared import BuiltinRepeat, HostRepeat, Statement, weight
 from proxy.session.values import parameter
-from proxy.wire.binary import Execute, Quoting, literals, parse_execute
-from proxy.wire.bulk import BulkExecute, bulk_literals
+from proxy.wire.binary import Execute, parse_execute
+from proxy.wire.bulk import BulkExecute
 from proxy.wire.charsets import NOT_ASCII
 from proxy.wire.constants import ColumnType
 from proxy.wire.packets import ProtocolError
@@ -53,6 +53,7 @@ from .columns import learn_columns, place
 from .cursors import end_cursor
 from .derived import as_derived
 from .once import execute_once
+from .parameters import literals_for_effects, malformed, parameter_literals
 from .repeat import remember
 from .statement_commands import statement_of
 from .statements import Sent, StatementRequest, relayed
@@ -188,7 +189,7 @@ def execute(client: Exchange, payload: bytes) -> None:
     try:
         request = parse_execute(payload, statement.parameters, statement.types, client.attributes, sent)
     except ProtocolError as error:
-        raise _malformed(client, error) from None
+        raise malformed(client, error) from None
     if request.extra.number:
         session.capability_set |= ATTRIBUTES
     if statement.parameters and not (request.types or statement.types):
@@ -239,6 +240,11 @@ def execute_again(client: Exchange, packet: bytes) -> bool:
         except Exception as error:
             client.met(error)
             return True
+    if isinstance(repeat, BuiltinRepeat):
+        if len(packet) != repeat.begin or session.transaction.pins:
+            return False
+        _run_builtin_again(client, statement, repeat, packet)
+        return True
     if len(packet) != repeat.size:
         return False
     plan = repeat.plan
@@ -259,6 +265,19 @@ def execute_again(client: Exchange, packet: bytes) -> bool:
     return True
 
 
+def _run_builtin_again(client: Exchange, statement: Statement, repeat: BuiltinRepeat, packet: bytes) -> None:
+    plan = repeat.plan
+    client.ready, client.seq, client.snapshot = False, 0, client.services.serving.snapshot
+    client.begun = monotonic()
+    client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
+    client.reading = statement.sql, statement.env
+    client.again, client.below = partial(execute, client, packet[4:]), None
+    try:
+        client.run_plan(plan, statement.literals)
+    except Exception as error:
+        client.met(error)
+
+
 def _run_again(client: Exchange, statement: Statement, request: Execute, sent: dict[int, bytes]) -> None:
     """`run` by the topology of now."""
     if plans_ahead(client, statement, lambda: _run_again(client, statement, request, sent)):
@@ -277,7 +296,7 @@ async def _learn_and_run(
 ) -> None:
     """Run a statement whose tables may have changed, or whose parameters have other types."""
     before, types = statement.exact, request.types or statement.types
-    given = _literals(client, statement, request, sent) if statement.by_types else ()
+    given = parameter_literals(client, statement, request, sent) if statement.by_types else ()
     await learn_again(client, statement, types, given)
     if statement.exact != before:
         if planned_at_once(client, statement.sql, statement.reading):
@@ -378,12 +397,18 @@ def run(
         if plan.at_any_host and session.transaction.explicit and not pins:
             # a statement without tables is no reason to open the transaction on a host
             execution.aside = not session.transaction.held
-        sql = Sent(text, database_at(client, plan), effects, _for_effects(client, statement, request))
+        if effects is not None and isinstance(request, BulkExecute):
+            effects = effects.of_rows()
+        literals = literals_for_effects(client, statement, request, sent)
+        sql = Sent(text, database_at(client, plan), effects, literals)
         execution.execute(host, sql, request, sent)
         return
     assert isinstance(request, Execute)
+    if plan.answers_ok and not (statement.parameters or statement.text_warnings):
+        client.run_plan(plan, statement.literals)  # there are no rows to be made binary
+        return
     statement.types = request.types or statement.types
-    session.prepared.values = _literals(client, statement, request, sent)
+    session.prepared.values = parameter_literals(client, statement, request, sent)
     if statement.derived and plan.learns_columns:
         session.prepared.values = as_derived(session.prepared.values, statement.derived, statement.types)
     exact = bool(statement.exact) or returns_rounded(client, plan, statement.sql)
@@ -408,38 +433,3 @@ def run(
 async def _run_off_loop(client: Exchange, env: Env) -> None:
     planned = await plan_off_loop(client, client.sql, env)
     client.run_plan(planned.plan, planned.literals)
-
-
-def _literals(
-    client: Exchange, statement: Statement, request: Execute | BulkExecute, sent: Mapping[int, bytes]
-) -> Values:
-    """The parameters as SQL literals. Raises ProxyError."""
-    session = client.session
-    quoting = Quoting(session.env.charset, not session.no_backslash_escapes, session.unsafe_charset)
-    types = request.types or statement.types
-    try:
-        if isinstance(request, BulkExecute):
-            return bulk_literals(request, types, statement.parameters, quoting)
-        return literals(request.nulls, types, request.values, statement.parameters, sent, quoting)
-    except ProtocolError as error:
-        raise _malformed(client, error) from None
-
-
-def _for_effects(client: Exchange, statement: Statement, request: Execute | BulkExecute) -> Values:
-    """The literals that the statement's effects may refer to: its own, and, when they are compared with the
-    insert id, its parameters.
-    """
-    effects = statement.plan.effects
-    if effects is None or not effects.compares_insert_id or not statement.parameters:
-        return statement.literals
-    try:
-        return statement.literals + _literals(client, statement, request, {})
-    except ProxyError:
-        return statement.literals  # the server will say what is wrong with them
-
-
-def _malformed(client: Exchange, problem: ProtocolError) -> ProxyError:
-    """What the server says of an EXECUTE packet that cannot be read."""
-    if client.session.env.flavour.names_prepared_command:
-        return ProxyError("wrong_arguments", command="mysqld_stmt_execute")
-    return ProxyError("malformed_packet", reason=str(problem))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from proxy.session.prepared import HostRepeat, Repeat
+from proxy.session.prepared import BuiltinRepeat, HostRepeat, Repeat
 from proxy.session.values import are_parameters
-from proxy.wire.binary import Execute, integers
+from proxy.wire.binary import Execute, integer_places, integers
 from rewriter.plans import OneHost
 from rewriter.plans.sharded import repeats
 
@@ -32,6 +32,12 @@ def remember(
     way. `execute`: the general one.
     """
     plan, session = statement.plan, client.session
+    if plan.answers_ok:
+        if not (statement.parameters or statement.text_warnings or request.extra.number):
+            env, user, size = session.env, session.user, len(payload)
+            generation = client.snapshot.rewriter.generation
+            statement.repeat = BuiltinRepeat(plan, generation, env, user, payload[5:], 4 + size)
+        return
     if relayed(plan):
         statement.repeat = _on_host(client, statement, plan, payload, request)
         if session.prepared.on_host is None and statement.repeat is not None:
@@ -72,7 +78,7 @@ def _on_host(
     session, snapshot = client.session, client.snapshot
     if (
         plan.at_any_host
-        or plan.effects is not None
+        or not (plan.effects is None or plan.effects.only_compares_insert_id)
         or plan.invalidates
         or plan.implicit_commit
         or plan.session_slots
@@ -106,4 +112,5 @@ def _on_host(
         (sql, plan.database, statement.settings, owner),
         made[5 : len(made) - len(request.values)],
         (statement.sql, statement.env),
+        () if plan.effects is None else integer_places(request.nulls, statement.types),
     )

@@ -117,6 +117,11 @@ class Effects(NamedTuple):
         return self.insert_id in ("compare", ROWS)
 
     @property
+    def only_compares_insert_id(self) -> bool:
+        """Whether it is an INSERT of one row that leaves nothing else."""
+        return self == _INSERT
+
+    @property
     def may_ask_insert_id(self) -> bool:
         """Whether the server may have to be asked for LAST_INSERT_ID(), if only behind an error."""
         return self.asks_insert_id or self.insert_id == ROWS
@@ -128,6 +133,7 @@ class Effects(NamedTuple):
 
 
 _NONE: Final = Effects()
+_INSERT: Final = Effects(insert_id="compare")
 _PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "TRUE", "FALSE"})
 LOCKING: Final = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_FREE_LOCK", "IS_USED_LOCK"})
 """The functions of named locks."""
@@ -355,9 +361,9 @@ def _insert_id(source: Source, form: StatementForm) -> str:
     if at < 0:
         return "ask"
     rows = 0
-    for token in source.tokens[at + 1 :]:
-        plain = token.literal >= 0 or token.text in _PLAIN_VALUES or token.text in ("(", ")", ",")
-        if not plain:
+    for place, token in enumerate(source.tokens[at + 1 :], at + 1):
+        value = token.literal >= 0 or place in source.marks or token.text in _PLAIN_VALUES
+        if not (value or token.text in ("(", ")", ",")):
             return "ask"
         rows += token.text == "("
     return "compare" if rows == 1 else ROWS
