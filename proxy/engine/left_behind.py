@@ -308,10 +308,16 @@ async def ask_after_code(
     # the statement's own words say what it changes, or the catalogs what it runs: that is read back already
     known = effects.variables or effects.pins or effects.unpins or effects.database
     defines = client.plan is not None and client.plan.implicit_commit
-    if not changed or known or defines:
+    if not changed or (known and knows_code(client, conn.host, effects)) or defines:
         return
     client.services.routines.doubted(client.services.serving.topology, conn.host)
     await _read_all(client, conn, effects, changed=True)
+
+
+def knows_code(client: Exchange, host: str, effects: Effects) -> bool:
+    """Whether the host's catalogs have told of all functions that the statement calls."""
+    bodies = client.services.routines.bodies.get(host)
+    return not effects.calls or (bodies is not None and bodies.knows(effects.calls))
 
 
 async def ask_after_routine(

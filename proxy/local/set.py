@@ -17,9 +17,12 @@ from proxy.backends.settings import RESULTS, TRACK, TRACKING, TYPED_NULL, variab
 from proxy.catalog.facts import ask_defaults
 from proxy.engine.lease import borrowed
 from proxy.engine.left_behind import (
+    ask_after_code,
+    ask_after_routine,
     ask_left_behind,
     ask_next_transaction,
     effects_on,
+    knows_code,
     pin,
     read_variables,
     used_up,
@@ -293,6 +296,11 @@ async def _remember(
         if effects.pins or effects.unpins:
             pin(session, conn, effects, values)
         await ask_left_behind(session, conn, effects, asks=bool(effects.insert_id))
+        if effects.routine:
+            await ask_after_routine(client, conn, effects, failed=False)
+        elif not knows_code(client, conn.host, effects):
+            # the server has told of the SET's own changes as well: nobody knows whether it told of more
+            await ask_after_code(client, conn, effects._replace(changed=True), failed=False)
     simple = _Simple(client, values)
     for assignment in plan.assignments:
         if assignment.name in OWN or assignment.scope is SetScope.NEXT:

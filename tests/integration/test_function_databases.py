@@ -4,6 +4,7 @@ the server's connection before.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -203,3 +204,38 @@ def test_statements_without_tables_say_that_a_transaction_is_open_on_another_hos
             assert not client.ask("ROLLBACK").status & IN_TRANS
             assert client.ask(f"SELECT COUNT(*) FROM email_to_user WHERE email = '{email}'").value == b"1"
             client.ask("ROLLBACK")
+
+
+@pytest.mark.parametrize("begin", ["DO 0", "SET autocommit = 0", "BEGIN"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "SET @a = legacy.{}(7)",
+        "SET @a = 7, @b = (SELECT legacy.{}(7))",
+        "SET lock_wait_timeout = legacy.{}(7)",
+        "SELECT @a := legacy.{}(7)",
+        "SELECT legacy.{}(7) INTO @a",
+        "DO @a := legacy.{}(7)",
+        "DO legacy.{}(7)",
+    ],
+)
+def test_what_a_function_sets_of_which_the_proxy_does_not_know(
+    functions: Connection, connect: Connect, demo: Demo, begin: str, call: str
+) -> None:
+    """It is made on the server just before."""
+    name = f"new_{zlib.crc32((begin + call).encode())}"
+    made = f"CREATE FUNCTION legacy.{name}(x INT) RETURNS INT NO SQL BEGIN SET @kept = x; RETURN x; END"
+    with demo.direct() as direct, connect(database="legacy") as client:
+        functions.select_db("legacy")
+        try:
+            for connection in (direct, functions):
+                assert answer(connection, made) == ()
+            for sql in (begin, "SET @a = 1", call.format(name), "SELECT @a, @b, @kept", "ROLLBACK"):
+                assert answer(client, sql) == answer(functions, sql), sql
+            with connect(database="legacy") as other:
+                assert answer(other, "SELECT @a, @b, @kept") == ((None, None, None),)
+        finally:
+            for connection in (direct, functions):
+                answer(connection, f"DROP FUNCTION IF EXISTS legacy.{name}")
+            for sql in ("SET autocommit = 1", "SET @a = NULL, @b = NULL, @kept = NULL"):
+                answer(functions, sql)

@@ -127,6 +127,10 @@ class Routines:
             insert_id="ask" if left.reads_id else known.insert_id,
         )
 
+    def knows(self, calls: Iterable[str]) -> bool:
+        """Whether all these functions are among the bodies."""
+        return self._known.issuperset(calls)
+
     def harmless(self, calls: Iterable[str]) -> bool:
         """Whether all these functions are known to leave nothing."""
         names = frozenset(calls)
