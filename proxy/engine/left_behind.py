@@ -23,7 +23,7 @@ from proxy.engine.session_sync import (
 )
 from proxy.errors import ProxyError
 from proxy.session.outcome import Outcome
-from proxy.session.transaction import HIDDEN, PLAINLY, modes_of
+from proxy.session.transaction import HIDDEN, PLAINLY, XA, modes_of
 from proxy.wire.constants import ColumnFlag, ColumnType, Status
 from proxy.wire.packets import Ok, frame
 from proxy.wire.resultset import NUMERIC, Column, decode_column
@@ -288,6 +288,15 @@ async def _adopt(client: Exchange, conn: BackendConnection, effects: Effects, *,
     if now in (b"0", b"1") and (now == b"1") is not session.autocommit:
         session.settings = session.settings.with_values({"autocommit": now})
         session.refresh_env()
+    transaction = session.transaction
+    if (
+        effects.routine
+        and conn.in_transaction
+        and session.autocommit
+        and not (transaction.explicit or XA in transaction.pins.get(conn.host, ()))
+    ):
+        identities = session.identities if session.distributes else None
+        transaction.go_on_from(conn, modes_of(session.settings), identities)
 
 
 async def ask_after_code(

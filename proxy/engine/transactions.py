@@ -344,17 +344,25 @@ def savepoint(client: Exchange, plan: SetSavepoint, values: Values) -> None:
 
 
 def rollback_to(client: Exchange, plan: RollbackTo, values: Values) -> None:
-    name, place = _found(client, plan)
-    transaction = client.session.transaction
-    transaction.savepoints = transaction.savepoints[: place + 1]
-    _on_all(client, b"ROLLBACK TO SAVEPOINT " + name)
+    _end_savepoint(client, plan, b"ROLLBACK TO SAVEPOINT ", kept=1)
 
 
 def release_savepoint(client: Exchange, plan: ReleaseSavepoint, values: Values) -> None:
-    name, place = _found(client, plan)
-    transaction = client.session.transaction
-    transaction.savepoints = transaction.savepoints[:place]
-    _on_all(client, b"RELEASE SAVEPOINT " + name)
+    _end_savepoint(client, plan, b"RELEASE SAVEPOINT ", kept=0)
+
+
+def _end_savepoint(client: Exchange, plan: OfSavepoint, sql: bytes, *, kept: int) -> None:
+    """Run `sql`, which wants the savepoint's name behind it. The savepoints behind it are gone then, and that
+    itself unless it is `kept`. One that is not known may have been set by code: where the transaction is on
+    one host only, that host knows. Raises ProxyError.
+    """
+    transaction, wanted = client.session.transaction, _named(client, plan)
+    places = [place for place, one in enumerate(transaction.savepoints) if one.key == wanted.key]
+    if places:
+        transaction.savepoints = transaction.savepoints[: places[0] + kept]
+    elif sum(conn.in_transaction for conn in transaction.held.values()) != 1:
+        raise ProxyError("unknown_savepoint", name=plan.name)
+    _on_all(client, sql + wanted.quoted)
 
 
 def _named(client: Exchange, plan: OfSavepoint) -> Savepoint:
@@ -365,17 +373,6 @@ def _named(client: Exchange, plan: OfSavepoint) -> Savepoint:
     except UnicodeEncodeError:
         written = name.encode("utf-8", "surrogateescape")
     return savepoint_of(b"`" + written + b"`", env.charset)
-
-
-def _found(client: Exchange, plan: OfSavepoint) -> tuple[bytes, int]:
-    """The savepoint's name as the statement has it, and which of the transaction's it is. Raises
-    ProxyError.
-    """
-    wanted = _named(client, plan)
-    for place, one in enumerate(client.session.transaction.savepoints):
-        if one.key == wanted.key:
-            return wanted.quoted, place
-    raise ProxyError("unknown_savepoint", name=plan.name)
 
 
 def _on_all(client: Exchange, sql: bytes) -> None:

@@ -18,7 +18,7 @@ from proxy.engine.outside_transaction import write_result
 from proxy.engine.write_results import Part
 from proxy.errors import ProxyError, in_parts
 from proxy.session.outcome import Outcome
-from proxy.session.transaction import LOCKED
+from proxy.session.transaction import LOCKED, PLAINLY
 from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Bound
 from rewriter.sql.statements.effects import Effects
@@ -74,8 +74,9 @@ async def _end(work: HostWork, *, commit: bool) -> None:
     """End the first host's transaction. A COMMIT that fails is the host's failure."""
     if work.conn is None or work.conn.closed:
         return
+    sql = (b"COMMIT" if commit else b"ROLLBACK") + PLAINLY
     try:
-        reply = await Collector().run(work.conn, query_packet(b"COMMIT" if commit else b"ROLLBACK"))
+        reply = await Collector().query(work.conn, sql)
     except ProxyError as error:
         work.parts[0].error = work.parts[0].error or error
         return

@@ -17,6 +17,7 @@ from config import xa
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import Settings
 from proxy.errors import ProxyError
+from proxy.wire.constants import Status
 from proxy.wire.packets import frame
 from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
 from rewriter.sql.statements.effects import Pin
@@ -24,6 +25,7 @@ from rewriter.sql.statements.effects import Pin
 from .reading import charset_of
 from .savepoints import Savepoint
 
+_READ_ONLY = int(Status.IN_TRANS_READONLY)
 _LOST = "transaction_lost"
 #: The errors of a transaction that is lost with a connection: rolled back, by the server; by the proxy, which
 #: has closed it; and nobody knows.
@@ -194,6 +196,20 @@ class Transaction:
         self.explicit, self.begin, self.modes = True, PLAIN, modes
         self.opened = frozenset()
         self.first, self.gtrid = None, b""
+
+    def go_on_from(
+        self, conn: BackendConnection, modes: Characteristics, identities: Mapping[str, str] | None
+    ) -> None:
+        """Code has begun a transaction on `conn`: it is the session's, and opens on further hosts as after
+        BEGIN. `identities`: of hosts, if it is distributed.
+        """
+        read_only = True if conn.scanner.status & _READ_ONLY else None
+        self.start(Characteristics(read_only=read_only), modes)
+        if identities is not None:
+            self.distribute(conn, identities)
+        self.opened = frozenset((conn.host,))
+        self.held[conn.host] = conn
+        self.spots = (Spot(conn.host),)
 
     def refuse(self, error: str, reason: str) -> None:
         """Refuse all that follows with this error, until ROLLBACK."""

@@ -271,6 +271,33 @@ def test_no_chain_whatever_completion_type_is(raw: MakeRaw) -> None:
     assert flags(client.ask("ROLLBACK AND NO CHAIN")) == (False, False)
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "UPDATE countries SET name = CONCAT(name, '') WHERE code = 'DE'",
+        "REPLACE INTO countries (code, name) VALUES ('Q8', 'x'), ('Q9', 'y')",
+        "DELETE FROM countries WHERE code IN ('Q8', 'Q9')",
+        "UPDATE users SET data = JSON_SET(data, '$.c', 1) WHERE id IN ({ids}) ORDER BY id LIMIT 2",
+        "UPDATE users SET data = JSON_SET(data, '$.c', 2) WHERE id IN ({ids})",
+        "INSERT IGNORE INTO email_to_user SELECT CONCAT('ct', id % 7), 3 FROM users WHERE id IN ({ids})",
+    ],
+)
+@pytest.mark.parametrize("mode", ["multi", "xa"])
+@pytest.mark.parametrize("completion", ["CHAIN", "RELEASE"])
+def test_completion_type_is_nothing_to_a_write_that_commits_by_itself(
+    raw: MakeRaw, things: Things, completion: str, mode: str, sql: str
+) -> None:
+    ids = ", ".join(str(things.insert("users", {"n": 1})) for _ in range(6))
+    client = raw(database="demo")
+    client.ask(f"SET transaction_mode = '{mode}', completion_type = '{completion}'")
+    answer = client.ask(sql.format(ids=ids))
+    assert answer.kind == "ok", answer
+    assert flags(answer) == (True, False)
+    assert flags(client.ask("SELECT COUNT(*) FROM countries")) == (True, False)
+    client.ask("SET completion_type = 'NO_CHAIN'")
+    client.ask("DELETE FROM email_to_user WHERE email LIKE 'ct%'")
+
+
 def test_the_session_overrides_what_was_set_for_the_next_transaction(raw: MakeRaw) -> None:
     client, other = raw(database="legacy"), raw(database="legacy")
     client.ask("SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY")
