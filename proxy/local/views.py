@@ -221,7 +221,8 @@ async def _derived(
         sql = shown_sql(view, names, one, flavour=flavour) if one.host != conn.host else b""
         if sql:
             constants += await _constants(client, one.host, sql)
-    sql = view_sql(view, names, local, constants, flavour=flavour)
+    confined = not client.session.user.sees_others
+    sql = view_sql(view, names, local, constants, flavour=flavour, confined=confined)
     return sql.replace(b"SELECT ", b"SELECT " + AS_WRITTEN, 1) if client.session.unsafe_charset else sql
 
 

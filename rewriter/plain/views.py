@@ -230,13 +230,22 @@ class Shown:
 
 
 def view_sql(
-    name: str, columns: Sequence[str], shown: Sequence[Shown], constants: Sequence[bytes], *, flavour: Flavour
+    name: str,
+    columns: Sequence[str],
+    shown: Sequence[Shown],
+    constants: Sequence[bytes],
+    *,
+    flavour: Flavour,
+    confined: bool = False,
 ) -> bytes:
     """The derived table for view `name` of these `columns`.
 
     `constants`: SELECTs of the rows that other hosts have given. MariaDB looks a database up for an equality
     only, so there each has a SELECT of its own. MySQL names result columns after the view's: it does that for
     derived tables that it merges, so the UNION is put into one.
+
+    `confined`: the user must learn nothing of other rows. MySQL may evaluate the conditions of a query for
+    them, too, and warn of their values; a derived table with a LIMIT is read before.
     """
     view = VIEWS[name]
     whole = [one.physical for one in shown if one.as_is]
@@ -259,7 +268,10 @@ def view_sql(
     union = b" UNION ALL ".join(parts)
     if flavour.looks_up_schemas:
         return union
-    return b"SELECT %b FROM (%b) AS shown" % (listed, union)
+    return b"SELECT %b FROM (%b%b) AS shown" % (listed, union, _ALL if confined else b"")
+
+
+_ALL: Final = b" LIMIT 18446744073709551615"
 
 
 def shown_sql(name: str, columns: Sequence[str], shown: Shown, *, flavour: Flavour) -> bytes:
