@@ -34,6 +34,7 @@ PATIENCE: Final = b"28800"
 usual 60 seconds it gives up when the client reads slowly."""
 
 
+_FIXED_BY_TEMPORARY_TABLES: Final = frozenset({"binlog_format"})
 _WARNINGS: Final = "max_error_count"
 _MANY: Final = b"1024"
 _RESULTS: Final = "character_set_results"
@@ -49,8 +50,10 @@ def results_form(session: Session) -> Form:
 
 
 def resting_settings(client: Exchange) -> Settings:
-    """The session's settings as the rest is run with: outside of its transaction."""
-    settings = client.session.settings.base
+    """The session's settings as the rest is run with: outside of its transaction, and without those that a
+    server does not change while the connection has temporary tables (3745).
+    """
+    settings = client.session.settings.base.without(_FIXED_BY_TEMPORARY_TABLES)
     return settings.with_values({"autocommit": b"1"})
 
 

@@ -136,6 +136,15 @@ def test_settings_of_the_session(client: Raw) -> None:
     assert client.ask("SELECT COUNT(DISTINCT HEX(data)) FROM users").value == b"%d" % len(set(texts))
 
 
+@pytest.mark.parametrize("form", ["STATEMENT", "ROW", "MIXED"])
+def test_a_session_s_binlog_format(client: Raw, form: str) -> None:
+    """No server changes it while its connection has temporary tables, and these have the copies."""
+    assert client.ask(f"SET binlog_format = {form}").kind == "ok"
+    for _ in range(2):
+        assert client.ask("SELECT COUNT(DISTINCT id) FROM pins").value == b"1800"
+    assert client.ask("SELECT @@binlog_format").value == form.encode()
+
+
 def test_a_transaction_sees_its_own_rows(client: Raw, raw: MakeRaw, things: Things) -> None:
     user = things.insert("users", {"n": 1})
     other = raw()
