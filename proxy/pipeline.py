@@ -167,6 +167,26 @@ def sent(client: Exchange, plan: OneHost, literals: Values) -> bytes:
 # ------------------------------------------------------------------------------------
 
 
+def _passthrough(client: Exchange, plan: Passthrough, literals: Values) -> None:
+    """As `_one_host`. Mostly nothing is to be asked, and the host is known."""
+    snapshot, session = client.snapshot, client.session
+    host = snapshot.masters.get(plan.keyspaces)
+    if (
+        host is None
+        or not plan.unchanged
+        or plan.session_slots
+        or plan.effects is not None
+        or session.transaction.pins
+        or client.services.routines.leaving
+        or not snapshot.all_serving
+        or session.transaction_mode != "multi"
+    ):
+        _one_host(client, plan, literals)
+        snapshot.masters[plan.keyspaces] = plan.host(snapshot.topology)
+        return
+    client.relay.run(host, client.sql, plan.database, column_metadata=plan.column_metadata, facts=plan.facts)
+
+
 def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) -> None:
     if plan.session_slots and asks_holders(client, plan, lambda: _one_host(client, plan, literals)):
         return
@@ -531,7 +551,7 @@ def _opened(client: Exchange, plan: Opened, literals: Values) -> None:
 
 _EXECUTORS: dict[type[Plan], Callable[[Exchange, Any, Values], None]] = by_variant(
     {
-        Passthrough: _one_host,
+        Passthrough: _passthrough,
         Physical: _one_host,
         AnyHost: _any_host,
         SystemViews: _views,

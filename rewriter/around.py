@@ -1,10 +1,10 @@
-"""Statements that are known but for one ID in their middle: found without being cut.
+"""Statements that are known but for one integer: found without being cut.
 
     SELECT pin_id FROM board_has_pins WHERE board_id = 241294492511762325 ORDER BY sequence DESC LIMIT 50
 
-The text before the ID and the text behind it are kept with the plan and the other literals. Where both are
-the same again and only digits are between them, the statement is cut in the same places: whether digits are a
-literal depends on what stands beside them, not on which they are.
+The text before the integer and the text behind it are kept with the plan and the other literals. Where both
+are the same again and only digits are between them, the statement is cut in the same places: whether digits
+are a literal depends on what stands beside them, not on which they are.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CONTEXT: Final = b"traceparent"
 
 
 class _Known(NamedTuple):
-    """A statement's text around its ID, the literals likewise, and its plan."""
+    """A statement's text around its integer, the literals likewise, and its plan."""
 
     head: bytes
     tail: bytes
@@ -79,16 +79,18 @@ class Around:
         literals: Values,
         guards: Sequence[int] = (),
     ) -> None:
-        """A statement was cut into `texts` and `literals`: keep it, if one of these is the ID that routes it.
-        `guards`: the literals that its plan depends on.
+        """A statement was cut into `texts` and `literals`: keep it, with the ID that routes it as the integer
+        that changes, or else its last integer. `guards`: the literals that its plan depends on.
         """
-        at = plan.routing_literal
-        if at is None or at in guards or sql[:1] not in _BEGINS:
-            return
-        if _CONTEXT in sql:
+        if sql[:1] not in _BEGINS or len(sql) > LONGEST or _CONTEXT in sql:
             return
         index = (sql.translate(None, _DIGITS), key)
-        if len(sql) > LONGEST or not literals[at].isdigit() or index in self._known:
+        if index in self._known:
+            return
+        at = plan.routing_literal
+        if at is None:
+            at = max((place for place, text in enumerate(literals) if text.isdigit()), default=-1)
+        if at < 0 or at in guards or not literals[at].isdigit():
             return
         begin = sum(map(len, texts[: at + 1])) + sum(map(len, literals[:at]))
         if len(self._known) >= MAX_AROUND:

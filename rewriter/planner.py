@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from config.schema import Schema
 from config.topology import Topology
@@ -112,11 +112,13 @@ VALUES_FOR_EACH: Final = 5
 """So many times limits.in_list literals a statement on sharded tables may have, besides lists. Not INSERT."""
 
 MAX_SHORT: Final = 1000
-"""So many plans are found by all of the statement but an integer at its end, as many by all but a string
-or a list, and by the first row of an INSERT."""
+"""Capacity of each of the dictionaries that find a plan without cutting the statement: by all of it but an
+integer at its end (behind a space, or not), by all but a string or a list, by the first row of an INSERT."""
 
 SHORT_TEXT: Final = 2000
 """What the former are found by has at most so many bytes."""
+
+_DIGITS: Final = b"0123456789"
 
 MAX_FOLDED: Final = 1 << 21
 """The last ones' fingerprints have at most so many together."""
@@ -179,6 +181,7 @@ class Rewriter:
 
     __slots__ = (
         "_around",
+        "_behind_stem",
         "_cache",
         "_differ",
         "_enclosed",
@@ -217,6 +220,7 @@ class Rewriter:
         self._topology = topology
         self._cache = Cache(cache_size, leaving)
         self._short: dict[tuple[bytes, bytes], Plan] = {}
+        self._behind_stem: dict[tuple[bytes, bytes], Plan] = {}
         self._enclosed: dict[tuple[tuple[bytes, ...], bytes], Plan] = {}
         self._around = Around()
         self._folded: dict[tuple[bytes, bytes], Plan] = {}
@@ -283,6 +287,7 @@ class Rewriter:
         made.hits, made.misses, made.differences = self.hits, self.misses, self.differences
         self._cache.clear()
         self._short.clear()
+        self._behind_stem.clear()
         self._enclosed.clear()
         self._around.clear()
         self._folded.clear()
@@ -297,6 +302,7 @@ class Rewriter:
     def find(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]] | None:
         """As `plan`; None for a statement that is to be planned first."""
         before, _, last = sql.rpartition(b" ")
+        stem = b""
         if last.isdigit():
             short = self._short.get((before, env.key))
             if short is not None:
@@ -306,6 +312,12 @@ class Rewriter:
             if around is not None:  # LIMIT 50
                 self.hits += 1
                 return around
+        elif last[-1:].isdigit():  # id=5
+            stem = sql.rstrip(_DIGITS)
+            plan = self._behind_stem.get((stem, env.key))
+            if plan is not None:
+                self.hits += 1
+                return plan, (sql[len(stem) :], b"")
         outside, literal = enclosed(sql)
         if outside:
             plan = self._enclosed.get((outside, env.key))
@@ -324,9 +336,11 @@ class Rewriter:
                 if not isinstance(entry, Guarded):
                     self.hits += 1
                     if literals == (last, b"") and texts == (before + b" ", b"\0"):
-                        self._remember(before, env, entry)
+                        self._remember(self._short, before, len(before), env, entry)
+                    elif stem and texts == (stem, b"\0"):
+                        self._remember(self._behind_stem, stem, len(stem), env, entry)
                     elif outside and literals == (literal, b"") and texts == outside:
-                        self._remember_enclosed(outside, env, entry)
+                        self._remember(self._enclosed, outside, sum(map(len, outside)), env, entry)
                     else:
                         self._around.put(sql, env.key, entry, texts, literals)
                     return entry, literals
@@ -392,23 +406,15 @@ class Rewriter:
             return tuple(literals[index] for index in entry.literals) in entry.plans
         return entry is not None
 
-    def _remember(self, before: bytes, env: Env, plan: Plan) -> None:
-        """The plan of a statement whose only literal is an integer at its end, behind a space: the next one
-        needs no cutting, since no other digits could be cut in another way.
+    def _remember(self, kept: dict[Any, Plan], text: Any, size: int, env: Env, plan: Plan) -> None:
+        """The plan of a statement whose only literal is an integer at its end, a string or a list: the next
+        one with the same `text` around it, of `size` bytes, needs no cutting.
         """
-        if len(before) > SHORT_TEXT:
+        if size > SHORT_TEXT:
             return
-        if len(self._short) >= MAX_SHORT:
-            self._short.clear()
-        self._short[before, env.key] = plan
-
-    def _remember_enclosed(self, texts: tuple[bytes, ...], env: Env, plan: Plan) -> None:
-        """The same of a statement whose only literal is a string or a list of integers, see enclosed.py."""
-        if sum(map(len, texts)) > SHORT_TEXT:
-            return
-        if len(self._enclosed) >= MAX_SHORT:
-            self._enclosed.clear()
-        self._enclosed[texts, env.key] = plan
+        if len(kept) >= MAX_SHORT:
+            kept.clear()
+        kept[text, env.key] = plan
 
     def _miss(self, sql: bytes, env: Env) -> tuple[Plan, tuple[bytes, ...]]:
         sql = sql.removesuffix(b"\0")  # to the servers it ends there, and some clients send the NUL of C
@@ -487,6 +493,7 @@ class Rewriter:
             self._cache.put_plan((lifted.fingerprint, env.key), made.plan, made.guards, made.literals)
             if self._cache.dropped != dropped:  # the plans that are in use are to be looked for in it again
                 self._short.clear()
+                self._behind_stem.clear()
                 self._enclosed.clear()
                 self._around.clear()
 

@@ -23,6 +23,8 @@ class Snapshot:
     """Every shard takes reads and writes: the usual case, in which no state is asked for."""
     places: dict[str, Mapping[int, tuple[Host, bytes]]] = field(init=False, repr=False, default_factory=dict)
     """`Keyspace.places` of the keyspaces that were asked for."""
+    masters: dict[tuple[str, ...], Host] = field(init=False, repr=False, default_factory=dict)
+    """The one host of each group of unsharded keyspaces that was asked for (`Passthrough.keyspaces`)."""
 
     @classmethod
     def of(cls, rewriter: Rewriter) -> Snapshot:

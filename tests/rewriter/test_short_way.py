@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from hypothesis import given
@@ -39,12 +40,20 @@ def outcome(rewriter: Rewriter, sql: str, env: Env) -> object:
         return plan.kind, literals, error.name, error.arguments
 
 
-@pytest.mark.parametrize("head", HEADS)
+STEMS = [
+    "SELECT 0x", "SELECT 1e", "SELECT 1.", "SELECT .", "SELECT -", "SELECT a", "SELECT @v", "SELECT a.b",
+    "SELECT 'a", "SELECT `a", "SELECT 1 /*", "SELECT 1 --", "SELECT 1 #", "SELECT 3, 4,", "SELECT 1 LIMIT",
+    "SELECT * FROM t WHERE a BETWEEN 3 AND", "SELECT * FROM t WHERE a IN (1) AND b>", "SELECT 1 AS",
+    "SELECT * FROM t1 WHERE a=3 LIMIT",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("head", HEADS + STEMS)
 def test_it_gives_what_the_long_way_gives(head: str) -> None:
     used = Rewriter(SCHEMA_MODEL, TOPOLOGY)
     for env in (ENV, Env(database="legacy"), ENV):
-        for tail in [*TAILS, *TAILS]:
-            sql = f"{head} {tail}"
+        for tail, space in product([*TAILS, *TAILS], (" ", "")):
+            sql = f"{head}{space}{tail}"
             assert outcome(used, sql, env) == outcome(Rewriter(SCHEMA_MODEL, TOPOLOGY), sql, env)
 
 
@@ -214,6 +223,9 @@ AROUND = [
     ("UPDATE boards SET data = NULL, ts = ts WHERE id = ", " -- 5"),
     ("DELETE FROM pins WHERE `id` = ", " AND data = '{\"a\": 1}'"),
     ("(SELECT * FROM pins WHERE id = ", " LIMIT 1)"),
+    ("SELECT c FROM legacy.t1 WHERE a = 3 AND b = ", ""),
+    ("SELECT c FROM legacy.t2 WHERE a BETWEEN ", " AND 9 ORDER BY c"),
+    ("UPDATE legacy.t SET a = a + 1 WHERE b IN (5) AND c=", ""),
 ]
 MIDDLES = [*TAILS[::2], "", "1, 2", "1 OR id = 2", "5 -- ", "5'", "0x1", "1.5", *TAILS[1::2]]
 
