@@ -204,6 +204,9 @@ def give_all_back(
         if conn.closed:
             gone.append((conn, None))
             continue
+        if transaction.held.get(conn.host, conn) is not conn:
+            unused.append(conn)  # one that was needed besides; the session keeps one of a host
+            continue
         if conn.in_transaction and not conn.undone:
             if not transaction.since:
                 transaction.since = client.begun  # with autocommit off its first statement has begun it

@@ -145,6 +145,27 @@ def test_a_session_s_binlog_format(client: Raw, form: str) -> None:
     assert client.ask("SELECT @@binlog_format").value == form.encode()
 
 
+def test_connections_are_given_back_where_each_must_be_kept(own: MakeOwn) -> None:
+    """With `profiling` on each connection of a statement is the session's; it keeps one of a host."""
+    proxy = own({})
+    other, client = proxy.raw(), proxy.raw()
+
+    def busy() -> int:
+        pools = other.ask("SHOW POOLS")
+        return sum(int(row[pools.columns.index("Busy")] or 0) for row in pools.rows)
+
+    assert client.ask("SET profiling = 1").kind == "ok"
+    for sql in (
+        "SELECT COUNT(*) FROM users u JOIN pins p ON p.ts = u.ts AND EXP(u.id + 1000) > 1",
+        "SELECT COUNT(*) FROM users u JOIN pins p ON p.ts = u.ts",
+        "SELECT COUNT(DISTINCT id) FROM pins",
+    ):
+        client.ask(sql)
+        wait_until(lambda: busy() <= 2, "no more connections than hosts")
+    client.close()
+    wait_until(lambda: busy() == 0, "no connection is busy")
+
+
 def test_a_transaction_sees_its_own_rows(client: Raw, raw: MakeRaw, things: Things) -> None:
     user = things.insert("users", {"n": 1})
     other = raw()
