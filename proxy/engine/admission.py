@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, assert_never
 
 from config.topology import State, Topology
+from proxy.engine.lease import end_transaction
 from proxy.errors import Held, ProxyError
 from proxy.session.transaction import Spot
 from rewriter.fingerprint import first_word
@@ -370,7 +371,7 @@ def _act(verdict: Verdict, session: Session) -> None:
     if isinstance(verdict, Proceed):
         return
     if isinstance(verdict, Refuse) and verdict.ends:
-        session.transaction.end()
+        end_transaction(session)  # of one that is lost a connection may be left
     raise verdict.error
 
 

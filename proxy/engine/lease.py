@@ -237,18 +237,27 @@ def _was_implicit(session: Session, conn: BackendConnection) -> bool:
     return not transaction.keeps(conn) or (transaction.since > 0.0 and not transaction.elsewhere(conn.host))
 
 
-def end_transaction(client: Exchange) -> None:
+def end_transaction(session: Session) -> None:
     """The session's transaction is over, or rolled back: free what it kept for that alone, and roll back what
     is open on a connection that the session needs for more.
     """
-    for conn in client.session.transaction.end():
+    for conn in session.transaction.end():
         free(conn)
-    end_on_kept(client, b"ROLLBACK")
+    end_on_kept(session, b"ROLLBACK")
 
 
-def end_on_kept(client: Exchange, sql: bytes) -> None:
+def refuse_the_rest(session: Session, error: ProxyError) -> None:
+    """Roll back what is open: `error` says why the transaction cannot go on. All that follows is refused
+    until the client has ended it.
+    """
+    session.note_error(error.code, str(error), error.sqlstate)
+    end_transaction(session)
+    session.transaction.refuse(error.kind.name, str(error.details["reason"]))
+
+
+def end_on_kept(session: Session, sql: bytes) -> None:
     """COMMIT or ROLLBACK on the connections that the session keeps beyond its transaction, which is over."""
-    for conn in client.session.transaction.held.values():
+    for conn in session.transaction.held.values():
         if conn.in_transaction and not conn.closed and conn.receiver is None:
             for statement in ending(conn, sql):
                 conn.tell(query_packet(statement))
@@ -316,7 +325,7 @@ def transaction_ended_by_server(client: Exchange, rolled_back: bool) -> None:
     """
     transaction = client.session.transaction
     ended = transaction.end()
-    end_on_kept(client, b"ROLLBACK" if rolled_back else b"COMMIT")
+    end_on_kept(client.session, b"ROLLBACK" if rolled_back else b"COMMIT")
     for other in ended:
         if rolled_back:
             free(other)  # still in a transaction: the reset rolls it back
@@ -380,7 +389,7 @@ def lost(client: Exchange, conn: BackendConnection, error: ProxyError | None) ->
     xa = XA in transaction.pins.get(conn.host, ())
     drop(client, conn)
     ending, known = transaction.ending, (transaction.lost_by, transaction.lost)
-    end_transaction(client)
+    end_transaction(session)
     if known[1] and not xa:
         transaction.refuse(*known)  # the proxy itself has closed it, for that
     elif xa or (carried and not ending):

@@ -416,8 +416,7 @@ class Relay:
         lease.give_back(client, conn, failed=failed or broken is not None)
         if broken is not None:
             self.broken = None
-            client.session.note_error(broken.code, str(broken), broken.sqlstate)
-            client.session.transaction.refuse("transaction_lost", str(broken.details["reason"]))
+            lease.refuse_the_rest(client.session, broken)
         client.finish("error" if failed or broken is not None else "ok")
 
     def _placed(self, conn: BackendConnection, data: bytes, column_metadata: ColumnMetadata) -> bytes:

@@ -149,7 +149,7 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
             # there may be characteristics of a transaction whose first statement failed, or changes of tables
             # without transactions, about which a server would warn later
             conn.tell(query_packet(sql))
-        lease.end_transaction(client)
+        lease.end_transaction(client.session)
         after()
     elif (
         len(hosts) == 1
@@ -181,7 +181,7 @@ def _cut(client: Exchange, host: str) -> ProxyError:
     """The end of a transaction that lost its connection to `host` before anybody was asked to commit: nothing
     of it will be committed.
     """
-    lease.end_transaction(client)
+    lease.end_transaction(client.session)
     return ProxyError("transaction_cut", reason=f"Lost connection to MySQL server {host}")
 
 
@@ -300,7 +300,7 @@ async def _ended(
     for conn in conns.values():
         if conn.closed:
             lease.drop(client, conn)
-    lease.end_on_kept(client, b"ROLLBACK")  # what the session needs for more, and has not been ended
+    lease.end_on_kept(client.session, b"ROLLBACK")  # what the session needs for more, and has not been ended
     if failure is not None and commits:
         reason = failure.text() if isinstance(failure, Err) else failure.text
         if together:

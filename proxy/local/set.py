@@ -15,7 +15,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import RESULTS, TRACK, TRACKING, TYPED_NULL, variable_name
 from proxy.catalog.facts import ask_defaults
-from proxy.engine.lease import borrowed
+from proxy.engine.lease import borrowed, end_transaction
 from proxy.engine.left_behind import (
     ask_after_code,
     ask_after_routine,
@@ -210,7 +210,7 @@ class _Simple:
         client, session = self.client, self.client.session
         if self.autocommit and not session.autocommit and session.transaction.lost:
             error = session.transaction.loss  # it would be its COMMIT
-            session.transaction.end()
+            end_transaction(session)
             raise error
         if self.settings:
             session.take_settings(session.settings.with_values(self.settings))

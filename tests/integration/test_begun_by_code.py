@@ -16,13 +16,15 @@ from tests.integration.second_host import Sides, second_host
 from tests.support.demo import Demo
 from tests.support.servers import LocalServer
 
+BEGINS = "START TRANSACTION; INSERT INTO crm2.kept VALUES (1)"
 PROCEDURES = {
     "begins": "START TRANSACTION",
     "begins_to_read": "START TRANSACTION READ ONLY",
     "begins_a_snapshot": "START TRANSACTION WITH CONSISTENT SNAPSHOT",
-    "begins_and_writes": "BEGIN START TRANSACTION; INSERT INTO crm2.kept VALUES (1); END",
+    "begins_and_writes": f"BEGIN {BEGINS}; END",
     "switches_off": "SET autocommit = 0",
     "begins_and_ends": "BEGIN START TRANSACTION; COMMIT; END",
+    "begins_and_fails": f"BEGIN {BEGINS}; SIGNAL SQLSTATE '45000'; END",
     "saves": "SAVEPOINT by_code",
 }
 WRITES = ("INSERT INTO crm.kept VALUES (77)", "INSERT INTO crm2.kept VALUES (78)")
@@ -36,6 +38,10 @@ def sides(demo: Demo, plain: LocalServer, own: MakeOwn, tmp_path_factory: Any) -
             for connection in (direct, server):
                 for name, body in PROCEDURES.items():
                     assert answer(connection, f"CREATE PROCEDURE crm2.{name}() {body}") == ()
+        with demo.direct(1) as direct, plain.connect() as server:
+            for connection in (direct, server):
+                assert answer(connection, "CREATE PROCEDURE crm.idle() DO 1") == ()
+                assert answer(connection, "CREATE PROCEDURE crm.ends() COMMIT") == ()
         yield sides
 
 
@@ -88,3 +94,26 @@ def test_a_savepoint_of_code_in_a_transaction_on_one_host(sides: Sides) -> None:
         "ROLLBACK TO own",
         "COMMIT",
     )
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", "SELECT 1"])
+@pytest.mark.parametrize("begins", ["begins_and_writes", "begins_and_fails"])
+def test_code_on_another_host_does_not_end_it(sides: Sides, begins: str, end: str) -> None:
+    run(sides, f"CALL {begins}()", "CALL crm.idle()", "CALL crm.idle()", end)
+    run(sides, f"CALL {begins}()", "SELECT a FROM crm.kept", "CALL crm.idle()", *WRITES, end)
+    run(sides, f"CALL {begins}()", "CALL crm.idle()", end, *WRITES)
+
+
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK", "SET autocommit = 1", "SELECT 1", ""])
+@pytest.mark.parametrize("begin", ["BEGIN", "SET autocommit = 0", "CALL crm2.begins()"])
+def test_nothing_stays_open_where_code_has_ended_its_part(sides: Sides, begin: str, end: str) -> None:
+    """The proxy cannot know how it has ended: it rolls back the rest, also if the client goes then."""
+    session, other = (sides.sessions(database="crm2")[0] for _ in range(2))
+    with other:
+        with session:
+            for sql in (begin, "INSERT INTO crm.kept VALUES (1)", "UPDATE kept SET a = 5"):
+                answer(session, sql)
+            assert answer(session, "CALL crm.ends()")[0] == 1105
+            if end:
+                answer(session, end)
+        assert answer(other, "UPDATE kept SET a = 4") == ()  # no lock is left
