@@ -72,6 +72,9 @@ class _Nobody:
     def discard(self, conn: BackendConnection, *, kill: bool) -> None:
         conn.close()
 
+    def kill_soon(self, thread_id: int, capability_set: int, *, query_only: bool = False) -> None:
+        """Nobody ends a question of the proxy's own."""
+
     def database_changed(self) -> None:
         """Nothing depends on it."""
 

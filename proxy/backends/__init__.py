@@ -117,11 +117,8 @@ class Backends:
         owner.release(conn)
 
     def kill_query(self, conn: BackendConnection) -> None:
-        """KILL QUERY for what runs on `conn`; its reply (error 1317) comes over `conn` itself."""
-        owner = conn.owner
-        assert isinstance(owner, HostPool)
-        conn.doomed = True
-        owner.kill_soon(conn.thread_id, conn.capability_set, query_only=True)
+        """`BackendConnection.kill_query`."""
+        conn.kill_query()
 
     def killed(self, conn: BackendConnection) -> None:
         """What `kill_query` was for has ended on `conn`, which its session goes on with: a kill that is
@@ -129,6 +126,7 @@ class Backends:
         """
         owner = conn.owner
         assert isinstance(owner, HostPool)
+        conn.kill_wanted = False
         owner.withdraw_kill(conn.thread_id)
 
     def discard(self, conn: BackendConnection) -> None:

@@ -67,6 +67,8 @@ class Owner(Protocol):
 
     def discard(self, conn: BackendConnection, *, kill: bool) -> None: ...
 
+    def kill_soon(self, thread_id: int, capability_set: int, *, query_only: bool = False) -> None: ...
+
     def database_changed(self) -> None: ...
 
 
@@ -97,6 +99,7 @@ class BackendConnection(asyncio.Protocol):
         "granted",
         "host",
         "idle_since",
+        "kill_wanted",
         "load",
         "offers",
         "owner",
@@ -154,6 +157,7 @@ class BackendConnection(asyncio.Protocol):
         self.statements: ServerStatements | None = None  # what is prepared on it
         #: Never shared again: a KILL QUERY may come late, or SHOW PROFILES has a session's statements.
         self.doomed = False
+        self.kill_wanted = False  # a KILL QUERY is for the statement behind the sync statements at work
         self.closed = False
         self.filled: Callable[[bool], None] | None = None  # told when the server reads slowly, and no more so
         self.resetting = False  # given back, and being put into the state of a fresh one
@@ -508,7 +512,20 @@ class BackendConnection(asyncio.Protocol):
             else:
                 raise ProtocolError("a command that sets something was answered by rows")
         self._sync_tail = data[pos:] if self._sync_packets else b""
-        return b"" if self._sync_packets else data[pos:]
+        if self._sync_packets:
+            return b""
+        if self.kill_wanted:
+            self.kill_query()
+        return data[pos:]
+
+    def kill_query(self) -> None:
+        """KILL QUERY for the statement at work; its reply (error 1317) comes over this connection. A sync
+        statement in front of it is not killed: the statement would run all the same, with other settings.
+        """
+        self.doomed = True
+        self.kill_wanted = self._sync_packets > 0
+        if not self.kill_wanted:
+            self.owner.kill_soon(self.thread_id, self.capability_set, query_only=True)
 
     def _fail(self, error: ProxyError) -> None:
         """The connection cannot be used any more: tell the receiver and close."""

@@ -256,12 +256,12 @@ async def _set_on_server(client: Exchange, plan: SetVariables, values: Values) -
             try:
                 simple = await _remember(client, plan, values, conn, names, was=was)
                 await read_variables(session, conn, variables)
-            except ProxyError:
+            except BaseException:  # a KILL, too
                 conn.settings = before.base.unsure_of(touched)
                 raise
         if everywhere:
             await _set_elsewhere(client, host, b"SET " + everywhere)
-    except ProxyError:
+    except BaseException:
         session.settings = before
         raise
     simple.apply(found, read_back=True, tables=not plan.facts.keeps_warnings)

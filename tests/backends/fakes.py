@@ -71,6 +71,10 @@ class FakeOwner:
     def __init__(self) -> None:
         self.load = Load()
         self.closed: list[BackendConnection] = []
+        self.kills: list[int] = []
+
+    def kill_soon(self, thread_id: int, capability_set: int, *, query_only: bool = False) -> None:
+        self.kills.append(thread_id)
 
     def connection_closed(self, conn: BackendConnection) -> None:
         self.closed.append(conn)

@@ -142,6 +142,23 @@ def test_a_failed_prelude_fails_every_pipelined_statement() -> None:
     assert not receiver.pieces
 
 
+def test_a_kill_waits_for_the_sync_statements() -> None:
+    """The statement behind a SET that was killed would run without it."""
+    conn, _, owner = sent(Recorder(), 2)
+    conn.thread_id = 7
+    conn.kill_query()
+    conn.data_received(OK)
+    assert (owner.kills, conn.doomed) == ([], True)
+    conn.data_received(OK)
+    assert owner.kills == [7]
+    conn.data_received(OK)
+    conn.send(b"another", Recorder(), 1)
+    conn.data_received(OK)
+    assert owner.kills == [7]
+    conn.kill_query()
+    assert owner.kills == [7, 7]
+
+
 def test_a_connection_lost_after_a_failed_prelude_is_lost_clean(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing was given on, however much of a large row has come."""
     monkeypatch.setattr(module, "_HOLD_LIMIT", 8)
