@@ -36,6 +36,10 @@ _DENIED: Final = re.compile(r"(denied (?:to|for) user )'((?:[^']|'')*)'@'[^']*'"
 #: … to database 'db00017'.
 _TO_DATABASE: Final = re.compile(r"(?<= to database ')[\w$]+(?=')")
 #: FUNCTION information_schema.calm does not exist; … denied … to database 'information_schema'.
+_OF_COMPONENT: Final = re.compile(
+    r"^(?=FUNCTION .+?\.(md5|sha1?) does)FUNCTION (.+?)\.\w+ does not exist", re.IGNORECASE | re.DOTALL
+)
+"""In MySQL 9.6 and later these come with a component; without it the server looks for a stored function."""
 _IN_NOWHERE: Final = re.compile(
     rf"^FUNCTION {NOWHERE}\.(.+?) does not exist|denied .* to database '{NOWHERE}'$", re.DOTALL
 )
@@ -84,10 +88,11 @@ def _unplaced(client: AtWork, text: str) -> ProxyError | None:
     """
     calls = () if client.plan is None else client.plan.unplaced_calls
     found = _IN_NOWHERE.search(text) if calls else None
-    if found is None:
-        return None
-    if found[1] is not None and found[1].lower() not in map(str.lower, calls):
-        return None
+    if found is None or (found[1] is not None and found[1].lower() not in map(str.lower, calls)):
+        found, calls = _OF_COMPONENT.match(text), ()
+        named = () if client.plan is None else client.plan.databases
+        if found is None or found[2] in named:
+            return None
     session = client.session
     flavour = session.env.flavour
     prepared = client.prepared_env
@@ -96,7 +101,7 @@ def _unplaced(client: AtWork, text: str) -> ProxyError | None:
         return ProxyError("no_database")
     name = found[1] or calls[0]
     kind = "unknown_function"
-    if flavour.functions_need_database and is_native(name.upper(), flavour=flavour):
+    if calls and flavour.functions_need_database and is_native(name.upper(), flavour=flavour):
         kind = "native_function_name"
     return ProxyError(kind, function=name if database is None else f"{database}.{name}")
 

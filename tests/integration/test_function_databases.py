@@ -239,3 +239,21 @@ def test_what_a_function_sets_of_which_the_proxy_does_not_know(
                 answer(connection, f"DROP FUNCTION IF EXISTS legacy.{name}")
             for sql in ("SET autocommit = 1", "SET @a = NULL, @b = NULL, @kept = NULL"):
                 answer(functions, sql)
+
+
+@pytest.mark.parametrize("name", ["MD5", "sha1"])
+def test_a_function_of_a_component_that_is_not_loaded(
+    raw: MakeRaw, plain: LocalServer, flavour: str, name: str
+) -> None:
+    """MySQL 9.6 and later have these in one. No database of the proxy's shows in the error."""
+    if flavour == "mariadb":
+        pytest.skip("its functions are built in")
+    for database in (None, "demo", "legacy"):
+        with Raw("127.0.0.1", plain.port) as direct:
+            assert direct.login(plain.user, plain.password, database or "").kind == "ok"
+            expected = direct.ask(f"SELECT {name}(1)")
+        client = raw(database=database)
+        for sql in ("SELECT {}(1)", "SELECT {}(id) FROM demo.pins LIMIT 1", "DO {}(1)", "SET @a = {}(1)"):
+            reply = client.ask(sql.format(name))
+            assert (reply.code, reply.message) == (expected.code, expected.message), sql
+        assert client.ask(f"SELECT legacy.{name}(1)").message == f"FUNCTION legacy.{name} does not exist"
