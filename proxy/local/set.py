@@ -139,6 +139,8 @@ class _Simple:
             check_own(self.client, name, asked)
             self.own.append((name, asked))
             return True
+        if name == "character_set_results" and assignment.constant and text is not None:
+            return self._results(text)
         if name in ("last_insert_id", "identity") and text is not None and text.isdigit():
             self.own.append(("last_insert_id", text.decode()))
             return True
@@ -181,18 +183,31 @@ class _Simple:
             return b"_binary" + text  # which has no other; MariaDB takes no COLLATE binary
         return b"_%s%s COLLATE %s" % (charset, text, collation)
 
-    def _names(self, assignment: Assignment, text: bytes | None) -> bool:
-        charset = word(text).lower()
-        collate = (
-            word(assignment.collate.render(self.values)).lower() if assignment.collate is not None else None
-        )
-        found = self.client.services.collations.names(charset, collate)
+    def _known(self, charset: str, collate: str | None = None) -> dict[str, bytes] | None:
+        """The settings of SET NAMES; None where the server knows more, or refuses it (or warns) in its own
+        words.
+        """
         warned = self.client.session.env.flavour.warns_of_utf8mb3
-        deprecated = charset in ("utf8", "utf8mb3") and warned
-        if found is None or text is None or deprecated:
-            return False  # the server knows more, or refuses it (or warns) in its own words
+        if charset in ("utf8", "utf8mb3") and warned:
+            return None
+        return self.client.services.collations.names(charset, collate)
+
+    def _names(self, assignment: Assignment, text: bytes | None) -> bool:
+        collate = assignment.collate
+        found = self._known(
+            word(text).lower(), None if collate is None else word(collate.render(self.values)).lower()
+        )
+        if found is None or text is None:
+            return False
         charset_of(found["character_set_client"])
         self.settings.update(found)
+        return True
+
+    def _results(self, text: bytes) -> bool:
+        found = self._known(word(text).lower())
+        if found is None or text[:1] == b"@":
+            return False
+        self.settings.update({name: found[name] for name in ("character_set_results", RESULTS)})
         return True
 
     def _track(self, tracker: Tracker) -> None:

@@ -29,6 +29,7 @@ from rewriter.text.masks import unmask
 
 from .processes import privilege_constants, process_constants
 from .rows import AS_WRITTEN, constant
+from .view_limits import wanted
 
 if TYPE_CHECKING:
     from config.topology import Topology
@@ -46,10 +47,22 @@ async def run_views(
     services = client.services
     host = plan.host(client.snapshot.topology)
     named = {name.decode() for value in values for name in _NAME.findall(value)}
-    shown = shown_databases(client, (await list_databases(client)).values(), host, named)
+    limits = wanted(client.session, plan, values)
+    known = client.snapshot.schema.databases.keys()
+    listed: list[list[bytes | None]] = []
+    if not all(one.named and one.schemas is not None and one.schemas <= known for one in limits):
+        listed = (await list_databases(client)).values()
+    shown = [one.of(shown_databases(client, listed, host, named)) for one in limits]
+    hosts = {one.host for some in shown for one in some}
+    if plan.only_views and len(hosts) == 1:
+        (host,) = hosts
+        shown = [one.of(shown_databases(client, listed, host, named)) for one in limits]
     async with borrowed(client, host, all_rows=True, utf8=True) as conn:
         columns = await _columns(services, conn, plan.views)
-        derived = [await _derived(client, conn, view, columns, shown) for view in plan.views]
+        derived = [
+            await _derived(client, conn, view, columns, some, one.tables)
+            for view, some, one in zip(plan.views, shown, limits, strict=True)
+        ]
     sql = plan.template.render((*values, *derived))
     if client.session.unsafe_charset:
         sql = unmask(sql)
@@ -198,8 +211,9 @@ async def _derived(
     view: str,
     columns: dict[str, tuple[str, ...]],
     shown: Sequence[Shown],
+    tables: Sequence[str] | None,
 ) -> bytes:
-    """The derived table for a view, on the host of `conn`."""
+    """The derived table for a view, on the host of `conn`. `tables`: rows of others are not wanted."""
     names = columns[view]
     if not names:
         return f"SELECT * FROM information_schema.{view}".encode()  # the server says that it has no such view
@@ -218,11 +232,12 @@ async def _derived(
     local = [one for one in shown if one.host == conn.host]
     constants = []
     for one in shown:
-        sql = shown_sql(view, names, one, flavour=flavour) if one.host != conn.host else b""
+        elsewhere = one.host != conn.host
+        sql = shown_sql(view, names, one, flavour=flavour, tables=tables) if elsewhere else b""
         if sql:
             constants += await _constants(client, one.host, sql)
     confined = not client.session.user.sees_others
-    sql = view_sql(view, names, local, constants, flavour=flavour, confined=confined)
+    sql = view_sql(view, names, local, constants, flavour=flavour, confined=confined, tables=tables)
     return sql.replace(b"SELECT ", b"SELECT " + AS_WRITTEN, 1) if client.session.unsafe_charset else sql
 
 

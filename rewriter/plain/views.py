@@ -20,17 +20,20 @@ from config.flavour import Flavour
 from config.topology import Host
 from rewriter.plan import Access, Plan
 from rewriter.plans import SystemViews
+from rewriter.plans.limits import Limits
 from rewriter.route.context import Statement
 from rewriter.route.scope import INFORMATION_SCHEMA, Refuse, Scope
+from rewriter.route.values import Slots
 from rewriter.splice import Part
 from rewriter.sql.statements.forms import Kind as StatementKind
 from rewriter.text.facts import Block, Span, TableRef
 from rewriter.text.parse import Parser
 from rewriter.text.parse_write import WriteParser
-from rewriter.text.tokens import Unreadable
+from rewriter.text.tokens import Source, Unreadable
 
 from .called import NOWHERE, called
 from .unsharded import Text
+from .view_limits import limits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class View:
     """One view with a row for each thing in a database.
 
     `schema` names the column with that database's name, `table` the one with the table's, if there is one.
+    `same` are columns that always have the same database's name.
     `of_tables`: a sharded database's rows are those of its tables, else it has none. `once`: it has one row.
     `of_users`: servers tell of the connection's account what the proxy must tell of its own users.
     """
@@ -47,10 +51,12 @@ class View:
     of_tables: bool = True
     once: bool = False
     of_users: bool = False
+    same: tuple[str, ...] = ()
 
 
 _NOT_SHARDED: Final = View(of_tables=False)
 _TABLES: Final = View()
+_CONSTRAINED: Final = View(same=("CONSTRAINT_SCHEMA",))
 _PRIVILEGES: Final = View(of_tables=False, of_users=True)
 
 VIEWS: Final[Mapping[str, View]] = {
@@ -61,10 +67,10 @@ VIEWS: Final[Mapping[str, View]] = {
     "COLUMNS": _TABLES,
     "COLUMNS_EXTENSIONS": _TABLES,
     "COLUMN_STATISTICS": View("SCHEMA_NAME"),
-    "STATISTICS": _TABLES,
+    "STATISTICS": View(same=("INDEX_SCHEMA",)),
     "PARTITIONS": _TABLES,
-    "KEY_COLUMN_USAGE": _TABLES,
-    "TABLE_CONSTRAINTS": _TABLES,
+    "KEY_COLUMN_USAGE": _CONSTRAINED,
+    "TABLE_CONSTRAINTS": _CONSTRAINED,
     "TABLE_CONSTRAINTS_EXTENSIONS": View("CONSTRAINT_SCHEMA"),
     "REFERENTIAL_CONSTRAINTS": View("CONSTRAINT_SCHEMA"),
     "CHECK_CONSTRAINTS": View("CONSTRAINT_SCHEMA", ""),
@@ -74,7 +80,7 @@ VIEWS: Final[Mapping[str, View]] = {
     "VIEWS": _NOT_SHARDED,
     "VIEW_TABLE_USAGE": View("VIEW_SCHEMA", of_tables=False),
     "VIEW_ROUTINE_USAGE": _NOT_SHARDED,
-    "TRIGGERS": View("TRIGGER_SCHEMA", of_tables=False),
+    "TRIGGERS": View("TRIGGER_SCHEMA", "EVENT_OBJECT_TABLE", of_tables=False, same=("EVENT_OBJECT_SCHEMA",)),
     "EVENTS": View("EVENT_SCHEMA", of_tables=False),
     "ROUTINES": View("ROUTINE_SCHEMA", of_tables=False),
     "PARAMETERS": View("SPECIFIC_SCHEMA", of_tables=False),
@@ -174,6 +180,7 @@ def _plan(
         named = source.is_name(at) and source.tokens[at].name.lower() == INFORMATION_SCHEMA
         if named and at not in within and source.is_op(at + 1, ".") and source.is_op(at + 3, "."):
             text.edits.replace(Span(at, at + 2), b"")
+    limits = [_limits(source, text.slots, blocks, ref, scope) for ref in refs]  # may need slots
     for number, ref in enumerate(refs):
         name = source.text(ref.span.end - 1, ref.span.end)
         parts: tuple[Part, ...] = (b"(", text.slots.end + number, b")")
@@ -194,8 +201,19 @@ def _plan(
         unplaced=unplaced,
         keyspaces=tuple(dict.fromkeys((*keyspaces, *calls.keyspaces))) or ("",),
         views=tuple(_view(ref, scope) for ref in refs),
+        limits=tuple(limits),
+        only_views=not (targets or calls.keyspaces or len(refs) < len(scope.targets)),
         writes=writes,
     )
+
+
+def _limits(source: Source, slots: Slots, blocks: list[Block], ref: TableRef, scope: Scope) -> Limits:
+    """The conditions on one of the views."""
+    block = next((one for one in blocks if ref in one.tables), None)
+    view = VIEWS[_view(ref, scope)]
+    if block is None or view.of_users:
+        return Limits()
+    return limits_of(source, slots, block, ref, (view.schema, *view.same), (view.table,))
 
 
 def _current(statement: Statement, scope: Scope) -> str | None:
@@ -237,12 +255,15 @@ def view_sql(
     *,
     flavour: Flavour,
     confined: bool = False,
+    tables: Sequence[str] | None = None,
 ) -> bytes:
     """The derived table for view `name` of these `columns`.
 
     `constants`: SELECTs of the rows that other hosts have given. MariaDB looks a database up for an equality
     only, so there each has a SELECT of its own. MySQL names result columns after the view's: it does that for
     derived tables that it merges, so the UNION is put into one.
+
+    `tables`: rows of others are not wanted.
 
     `confined`: the user must learn nothing of other rows. MySQL may evaluate the conditions of a query for
     them, too, and warn of their values; a derived table with a LIMIT is read before.
@@ -253,18 +274,20 @@ def view_sql(
     groups = [[one] for one in whole] if flavour.looks_up_schemas and whole else [whole]
     listed = b", ".join(b"`" + column.encode() + b"`" for column in columns)
     table = b"SELECT %b FROM information_schema.`%b` WHERE " % (listed, name.encode())
+    only = _among(view, columns, tables)
     for group in groups:
-        names = b", ".join(map(_quote, group))
         if not group:
             parts.append(table + b"0")  # the columns, for rows from elsewhere
-        elif len(group) == 1:
-            parts.append(table + b"`%b` = %b" % (view.schema.encode(), names))
         else:
-            parts.append(table + b"`%b` IN (%b)" % (view.schema.encode(), names))
+            parts.append(table + _is_one_of(view.schema, group) + only)
     parts += [
-        part for one in shown if not one.as_is and (part := shown_sql(name, columns, one, flavour=flavour))
+        part
+        for one in shown
+        if not one.as_is and (part := shown_sql(name, columns, one, flavour=flavour, tables=tables))
     ]
     parts += constants
+    if len(parts) == 1 and flavour.looks_up_schemas:
+        parts.append(table + b"0")  # MariaDB merges a SELECT alone: its columns get names in upper case
     union = b" UNION ALL ".join(parts)
     if flavour.looks_up_schemas:
         return union
@@ -274,8 +297,28 @@ def view_sql(
 _ALL: Final = b" LIMIT 18446744073709551615"
 
 
-def shown_sql(name: str, columns: Sequence[str], shown: Shown, *, flavour: Flavour) -> bytes:
-    """The SELECT of one database's rows; empty when it has none."""
+def _is_one_of(column: str, names: Sequence[str]) -> bytes:
+    """The condition. Only `=` is looked up by MariaDB."""
+    listed = b", ".join(map(_quote, names))
+    return (b"`%b` = %b" if len(names) == 1 else b"`%b` IN (%b)") % (column.encode(), listed)
+
+
+def _among(view: View, columns: Sequence[str], tables: Sequence[str] | None) -> bytes:
+    """The condition, behind another one, that a row is of one of these tables."""
+    if tables is None or view.table not in columns:
+        return b""
+    return b" AND " + (_is_one_of(view.table, tables) if tables else b"0")
+
+
+def shown_sql(
+    name: str,
+    columns: Sequence[str],
+    shown: Shown,
+    *,
+    flavour: Flavour,
+    tables: Sequence[str] | None = None,
+) -> bytes:
+    """The SELECT of one database's rows, of certain `tables`; empty when it has none."""
     view = VIEWS[name]
     if shown.tables is not None and ((not view.of_tables) or (view.once and not shown.first)):
         return b""
@@ -289,7 +332,7 @@ def shown_sql(name: str, columns: Sequence[str], shown: Shown, *, flavour: Flavo
     )
     if shown.tables is not None and view.table:
         sql += b" AND `%b` IN (%b)" % (view.table.encode(), b", ".join(map(_quote, shown.tables)))
-    return sql
+    return sql + _among(view, columns, tables)
 
 
 def introducer(flavour: Flavour) -> bytes:

@@ -59,6 +59,7 @@ from rewriter.sql.statements.effects import ConnectionState, Effects
 from .builtins import Builtin
 from .gather import Gather, Piece
 from .inserting import Insert
+from .limits import Limits
 from .read_write import ReadThenWrite
 from .reorder import Reorder
 from .sharded import Sharded, ShardSelect, ShardWrite
@@ -240,7 +241,8 @@ class AnyHost(OneHost):
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SystemViews(Passthrough):
     """A query on views of information_schema: `views` are their names in upper case. The derived tables for
-    them (views.py) are the template's values behind the session's. `writes`: it is an INSERT of their rows.
+    them (views.py) are the template's values behind the session's. `limits`: what is known of the rows of
+    each. `only_views`: it reads nothing else. `writes`: it is an INSERT of their rows.
     """
 
     kind: ClassVar[str] = "system_views"
@@ -248,6 +250,8 @@ class SystemViews(Passthrough):
     executed_as: ClassVar[Execution] = Execution.WITH_VALUES
     filters_views: ClassVar[bool] = True
     views: tuple[str, ...]
+    limits: tuple[Limits, ...] = ()
+    only_views: bool = False
     writes: bool = False
 
     def host(self, topology: Topology) -> Host:
