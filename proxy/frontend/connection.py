@@ -25,7 +25,7 @@ from proxy.engine.sinks import Numbered
 from proxy.engine.work import AHEAD
 from proxy.errors import ProxyError
 from proxy.session.state import Session
-from proxy.wire.attributes import NOTHING, text_at
+from proxy.wire.attributes import NOTHING, read
 from proxy.wire.constants import MAX_PAYLOAD, Command
 from proxy.wire.packets import PacketReader, PacketTooLarge, ProtocolError
 
@@ -372,12 +372,11 @@ def _query_behind(client: ClientConnection, packet: bytes, pos: int) -> None:
     begin = pos + 2
     if packet[pos:begin] != NOTHING:
         try:
-            begin = text_at(packet, pos)
+            client.named, begin = read(packet, pos)
         except ProtocolError as problem:
             client.begun = monotonic()
             client.fail(ProxyError("malformed_packet", reason=str(problem)))
             return
-        client.named = packet[pos:begin]
         client.session.capability_set |= ATTRIBUTES
     elif client.named is not NOTHING:
         client.named = NOTHING

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from .binary import Attributes, named_types, value_end, value_ends
+from .binary import Attributes, attributes_of, read_named, value_end
 from .constants import MAX_PAYLOAD, ColumnType
-from .packets import ProtocolError, frame, read_lenenc, read_lenenc_bytes
+from .packets import ProtocolError, frame, lenenc, read_lenenc, read_lenenc_bytes
 
 NOTHING: Final = b"\0\1"
 
@@ -26,20 +26,24 @@ _TEXTS: Final = frozenset(
 )
 
 
-def text_at(payload: bytes, pos: int) -> int:
-    """Where the text of the statement begins, with the attributes at `pos`. Raises ProtocolError."""
+def read(payload: bytes, pos: int) -> tuple[bytes, int]:
+    """The attributes at `pos`, as a server gets them, and where the text of the statement begins. Raises
+    ProtocolError.
+    """
     count, pos = read_lenenc(payload, pos)
     sets, pos = read_lenenc(payload, pos)
     if count is None or sets != 1:
         raise ProtocolError("not one set of query attributes")
     if not count:
-        return pos
+        return NOTHING, pos
     size = (count + 7) // 8
-    nulls, pos = payload[pos : pos + size], pos + size
+    nulls, pos = int.from_bytes(payload[pos : pos + size], "little"), pos + size
     if payload[pos : pos + 1] != b"\1":
         raise ProtocolError("the types of the query attributes are missing")
-    types, pos = named_types(payload, pos + 1, count)
-    return pos + value_ends(nulls, types, payload[pos:], count, {})[-1]
+    named, pos = read_named(payload, pos + 1, count)
+    found, end = attributes_of(nulls, named, payload, pos)
+    head = lenenc(count) + b"\1" + found.nulls.to_bytes(size, "little") + b"\1"
+    return head + found.named + found.values, end
 
 
 def attributed(packets: bytes, attributes: bytes) -> bytes:
@@ -63,7 +67,7 @@ def attributed(packets: bytes, attributes: bytes) -> bytes:
 
 
 def named_values(attributes: bytes) -> dict[bytes, tuple[int, int]]:
-    """Where the values stand in what `text_at` has found to be the attributes of a COM_QUERY, by name. Those
+    """Where the values stand in what `read` has found to be the attributes of a COM_QUERY, by name. Those
     that are NULL have none, nor have numbers and times. Raises ProtocolError.
     """
     count, pos = read_lenenc(attributes, 0)
@@ -72,7 +76,7 @@ def named_values(attributes: bytes) -> dict[bytes, tuple[int, int]]:
         return {}
     size = (count + 7) // 8
     nulls, begin = int.from_bytes(attributes[pos : pos + size], "little"), pos + size + 1
-    _, end = named_types(attributes, begin, count)
+    _, end = read_named(attributes, begin, count)
     named, values = attributes[begin:end], attributes[end:]
     found = values_of(Attributes(count, nulls, named, values))
     return {name: (end + start, end + stop) for name, (start, stop) in found.items()}

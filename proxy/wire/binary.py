@@ -104,34 +104,77 @@ def parse_execute(
     nulls = payload[pos : pos + size]
     bound, pos = payload[pos + size], pos + size + 1
     types = b""
-    named = b""
+    named: list[Named] = []
     if bound:
         if attributes:
-            types, behind = named_types(payload, pos, parameters)
-            more, pos = named_types(payload, behind, count - parameters)
-            types, named = types + more, payload[behind:pos]
+            named, pos = read_named(payload, pos, count)
+            types = b"".join(bytes(one[:2]) for one in named[:parameters])
+            named = named[parameters:]
         else:
             types, pos = payload[pos : pos + 2 * count], pos + 2 * count
-        if len(types) < 2 * count:
+        if len(types) < 2 * parameters:
             raise ProtocolError("the parameters' types are cut short")
+    if not _UNSIGNED.issuperset(types[1::2]):
+        raise ProtocolError("a parameter has an unknown type")
     values = payload[pos:]
     if count > parameters:
-        ends = value_ends(nulls, types or known, values, count, sent)
-        end = ends[parameters - 1] if parameters else 0
+        if not bound:
+            raise ProtocolError("the types of the query attributes are missing")
+        ends = value_ends(nulls, types or known, values, parameters, sent)
+        end = ends[-1] if parameters else 0
         others = int.from_bytes(nulls, "little") >> parameters
-        extra = Attributes(count - parameters, others, named, values[end:])
+        extra, _ = attributes_of(others, named, values, end)
         keep = (parameters + 7) // 8
-        return Execute(statement, flags, nulls[:keep], types[: 2 * parameters], values[:end], extra)
+        return Execute(statement, flags, nulls[:keep], types, values[:end], extra)
     return Execute(statement, flags, nulls, types, values)
 
 
-def named_types(payload: bytes, pos: int, count: int) -> tuple[bytes, int]:
-    """The types of parameters that have names, and where they end. Raises ProtocolError."""
-    types = []
+Named = tuple[int, int, bytes]
+"""Type, flags and name of a parameter or of a query attribute."""
+
+_UNSIGNED: Final = frozenset((0, 0x80))
+"""The flags of a type, of which only one has a meaning."""
+
+
+def read_named(payload: bytes, pos: int, count: int) -> tuple[list[Named], int]:
+    """What stands before the values of `count` parameters that have names, and where it ends. Raises
+    ProtocolError.
+    """
+    found: list[Named] = []
     for _ in range(count):
-        types.append(payload[pos : pos + 2])
-        _, pos = read_lenenc_bytes(payload, pos + 2)
-    return b"".join(types), pos
+        name, end = read_lenenc_bytes(payload, pos + 2)
+        if name is None:
+            raise ProtocolError("a parameter has NULL for its name")
+        found.append((payload[pos], payload[pos + 1], name))
+        pos = end
+    return found, pos
+
+
+def attributes_of(nulls: int, named: Sequence[Named], payload: bytes, pos: int) -> tuple[Attributes, int]:
+    """The query attributes whose values begin at `pos`, and where these end. Raises ProtocolError.
+
+    They are written anew, in the one form that everybody reads alike: what stands behind them may be a
+    statement, and a server must find it where the proxy has found it. So what is not usual is refused: other
+    types than clients have for attributes, flags without a meaning, times of other lengths.
+    """
+    heads, values, null = [], [], 0
+    for number, (type_, flags, name) in enumerate(named):
+        if flags not in _UNSIGNED or type_ not in _ATTRIBUTE_TYPES:
+            raise ProtocolError("a query attribute has an unknown type")
+        heads.append(bytes((type_, flags)) + lenenc_bytes(name))
+        if nulls >> number & 1 or type_ == ColumnType.NULL:
+            null |= 1 << number
+            continue
+        end = value_end(payload, pos, type_)
+        if type_ in _FIXED:
+            values.append(payload[pos:end])
+        else:
+            value, _ = read_lenenc_bytes(payload, pos)
+            if value is None or (type_ in _TIMES and len(value) not in _TIME_LENGTHS):
+                raise ProtocolError("a query attribute has a value that is none of its type")
+            values.append(lenenc_bytes(value))
+        pos = end
+    return Attributes(len(named), null, b"".join(heads), b"".join(values)), pos
 
 
 _FIXED: Final[Mapping[int, int]] = {
@@ -159,6 +202,15 @@ _BLOBS: Final = frozenset(
     }
 )
 _DECIMALS: Final = frozenset({ColumnType.DECIMAL, ColumnType.NEWDECIMAL})
+_TIME_LENGTHS: Final = frozenset((0, 4, 7, 8, 11, 12))
+_ATTRIBUTE_TYPES: Final = (
+    (_FIXED.keys() - {ColumnType.YEAR, ColumnType.INT24})
+    | _TIMES - {ColumnType.NEWDATE}
+    | _DECIMALS
+    | {ColumnType.TINY_BLOB, ColumnType.MEDIUM_BLOB, ColumnType.LONG_BLOB, ColumnType.BLOB}
+    | {ColumnType.VARCHAR, ColumnType.VAR_STRING, ColumnType.STRING, ColumnType.NULL}
+)
+"""Those that servers read as the manual says."""
 
 
 def value_ends(nulls: bytes, types: bytes, values: bytes, count: int, sent: Mapping[int, bytes]) -> list[int]:
@@ -469,7 +521,7 @@ __all__ = [
     "integers",
     "lenenc_bytes",
     "literals",
-    "named_types",
     "parse_execute",
+    "read_named",
     "value_ends",
 ]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.wire.attributes import NOTHING, attributed, named_values, text_at, values_of
+from proxy.wire.attributes import NOTHING, attributed, named_values, read, values_of
 from proxy.wire.binary import parse_execute
 from proxy.wire.constants import ColumnType
 from proxy.wire.packets import ProtocolError, frame, lenenc, lenenc_bytes, query_packet
@@ -26,6 +26,9 @@ VALUES = {
     ColumnType.TIME: b"\0",
     ColumnType.NULL: b"",
 }
+
+USUAL = {0, 15, 249, 250, 251, 252, 253, 254, 246, 10, 7, *map(int, VALUES)}
+"""The types of attributes that clients have."""
 
 
 def prefix(attributes: list[tuple[int, bytes, bytes | None]]) -> bytes:
@@ -46,7 +49,9 @@ def prefix(attributes: list[tuple[int, bytes, bytes | None]]) -> bytes:
 def test_the_text_behind_them(attributes: list[tuple[ColumnType, bytes, bool]], sql: bytes) -> None:
     before = prefix([(type_, name, None if null else VALUES[type_]) for type_, name, null in attributes])
     packet = b"\x03" + before + sql
-    assert packet[text_at(packet, 1) :] == sql
+    found, begin = read(packet, 1)
+    assert packet[begin:] == sql
+    assert read(found + sql, 0) == (found, len(found))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,7 @@ def test_the_text_behind_them(attributes: list[tuple[ColumnType, bytes, bool]], 
 )  # fmt: skip
 def test_damaged(packet: bytes) -> None:
     with pytest.raises(ProtocolError):
-        text_at(packet, 0)
+        read(packet, 0)
 
 
 def test_put_into_commands() -> None:
@@ -106,9 +111,54 @@ def test_texts_of_an_execute() -> None:
     ((name, (start, stop)),) = values_of(extra).items()
     assert (name, extra.values[start:stop]) == (b"traceparent", b"00-ab")
     assert packet.endswith(extra.values)
-    unnamed = parse_execute(
-        head + b"\2\0\0" + b"abcd", 1, pack("<HH", ColumnType.LONG, ColumnType.NULL), True
-    )
-    assert unnamed.extra.number == 1
+    with pytest.raises(ProtocolError):  # without the name
+        parse_execute(head + b"\2\0\0" + b"abcd", 1, pack("<HH", ColumnType.LONG, ColumnType.NULL), True)
+
+
+@pytest.mark.parametrize("flags", [*range(1, 0x80), *range(0x81, 0x100)])
+def test_a_type_with_unknown_flags_is_refused(flags: int) -> None:
+    """A server that takes the flags for a part of the type reads another length, and so another statement."""
+    for type_ in (*VALUES, ColumnType.YEAR, ColumnType.INT24, 244):
+        value = next((one for key, one in VALUES.items() if key == type_), b"\x05")
+        with pytest.raises(ProtocolError):
+            read(b"\1\1\0\1" + bytes((type_, flags)) + b"\1a" + value + b"SELECT 1", 0)
+        head = b"\x17" + (5).to_bytes(4, "little") + b"\x08" + b"\1\0\0\0"
+        with pytest.raises(ProtocolError):
+            parse_execute(head + b"\1\0\1" + bytes((type_, flags)) + b"\1a" + value, 0, b"", True)
+        with pytest.raises(ProtocolError):
+            parse_execute(head + b"\0\1" + bytes((type_, flags)) + value, 1, b"", False)
+
+
+@pytest.mark.parametrize("type_", sorted(set(range(256)) - set(map(int, VALUES)) - USUAL))
+def test_other_types_are_refused(type_: int) -> None:
     with pytest.raises(ProtocolError):
-        values_of(unnamed.extra)
+        read(b"\1\1\0\1" + bytes((type_, 0)) + b"\1a" + b"\1x" + b"SELECT 1", 0)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"\xfc\1\0\1\0\1\xfd\0\1a\1b",  # the number of attributes in three bytes
+        b"\1\xfc\1\0\0\1\xfd\0\1a\1b",
+        b"\1\1\0\1\xfd\0\xfc\1\0a\1b",
+        b"\1\1\0\1\xfd\0\1a\xfe\1\0\0\0\0\0\0\0b",
+        b"\1\1\xfe\1\xfd\0\1a\1b",  # bits of attributes that there are not
+    ],
+)
+def test_a_server_gets_them_in_one_form(written: bytes) -> None:
+    sql = b"SELECT 1"
+    assert read(written + sql, 0) == (b"\1\1\0\1\xfd\0\1a\1b", len(written))
+
+
+def test_one_of_type_null_is_null_for_a_server() -> None:
+    assert read(b"\1\1\0\1\x06\0\1aSELECT 1", 0) == (b"\1\1\1\1\x06\0\1a", 8)
+
+
+@pytest.mark.parametrize("value", [b"\xfb", b"\1x", b"\x0dabcdefghijklm", b"\xfc\7\0abcdefg" * 50])
+def test_a_time_has_one_of_its_lengths(value: bytes) -> None:
+    head = b"\1\1\0\1" + bytes((ColumnType.DATETIME, 0)) + b"\1a"
+    if value[:1] == b"\xfc":
+        assert read(head + value, 0)[0] == head + b"\7abcdefg"
+        return
+    with pytest.raises(ProtocolError):
+        read(head + value, 0)

@@ -348,7 +348,7 @@ def test_queries(sql: str, named: dict[str, Parameter]) -> None:
     packet = attributes.attributed(query_packet(sql.encode()), head)
     read = peer.parse_com_query(ALL, UTF8, packet[5:])
     assert (read.sql, set(read.query_attrs)) == (sql, set(named))
-    assert packet[attributes.text_at(packet, 5) :].decode() == sql
+    assert packet[attributes.read(packet, 5)[1] :].decode() == sql
 
 
 # ── framing ─────────────────────────────────────────────────────────────────────────────────────────────
