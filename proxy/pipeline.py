@@ -374,7 +374,10 @@ def _insert(client: Exchange, plan: Insert, literals: Values) -> None:
 def _insert_one(client: Exchange, plan: Insert, values: Values) -> bool:
     """Send an INSERT of one row, which is the usual case: as `_run_write`, with nothing to check."""
     snapshot = client.snapshot
-    if not snapshot.all_serving or client.session.transaction_mode != "multi" or plan.asks or plan.returning:
+    session = client.session
+    if not snapshot.all_serving or session.transaction_mode != "multi" or session.transaction.pins:
+        return False
+    if plan.asks or plan.returning:
         return False
     alone = plan.at_one(values, snapshot.topology, any_open(client, plan))
     if alone is None:

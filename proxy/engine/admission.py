@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, assert_never
 from config.topology import State, Topology
 from proxy.engine.lease import end_transaction
 from proxy.errors import Held, ProxyError
-from proxy.session.transaction import Spot
+from proxy.session.transaction import XA, Spot
 from rewriter.fingerprint import first_word
 from rewriter.plan import Access, AfterLoss
 from rewriter.plans import Bound, HostStatement, OneHost, Plan
@@ -260,6 +260,24 @@ def check_single(placed: Placed) -> Verdict:
     return PROCEED
 
 
+def check_own_xa(placed: Placed) -> Verdict:
+    """An XA transaction that the client itself began is on one host. A write on another one would commit by
+    itself, whatever becomes of it.
+    """
+    kept = placed.session.transaction.pins.items()
+    host = next((host for host, pins in kept if XA in pins), None)
+    if not placed.write or host is None or all(spot.host == host for spot in placed.spots):
+        return PROCEED
+    return Refuse(
+        ProxyError(
+            "not_supported_yet",
+            what="a write on another host within XA START … XA END",
+            reason=f"the XA transaction is on {host}",
+            alternative="Use transaction_mode = 'xa', which commits on several hosts.",
+        )
+    )
+
+
 def check_distributed(placed: Placed) -> Verdict:
     """transaction_mode = 'xa': which host holds the decision must be known before a second one takes part,
     and it must be able to write that.
@@ -352,7 +370,7 @@ def check_table_locks(asked: Planned) -> Verdict:
 RIGHTS: Final = (check_reserved, check_databases, check_role, check_every_database, check_unseen)
 PREPARED: Final = (*RIGHTS, check_read_only, check_table_locks)
 PLANNED: Final = (*RIGHTS, check_lost, check_read_only, check_table_locks)
-PLACED: Final = (check_scatter, check_states, check_single, check_distributed)
+PLACED: Final = (check_scatter, check_states, check_single, check_own_xa, check_distributed)
 SENT: Final = (check_results, check_begins)
 
 Known = TypeVar("Known", Planned, Placed, Sent)
@@ -423,8 +441,12 @@ def admit_host(client: Exchange, plan: OneHost, host: str) -> None:
 
 
 def _free(client: Exchange) -> bool:
-    """The usual case: neither a shard's state nor the transaction's mode restricts anything."""
-    return client.snapshot.all_serving and client.session.transaction_mode == "multi"
+    """The usual case: neither a shard's state nor the transaction's mode restricts anything, nor what the
+    session keeps on a host.
+    """
+    session = client.session
+    usual = client.snapshot.all_serving and session.transaction_mode == "multi"
+    return usual and not session.transaction.pins
 
 
 def _admit_placed(

@@ -1,0 +1,59 @@
+"""A client's own XA transaction is on one host: writes on others are refused, not committed by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.integration.answers import answer
+from tests.integration.fixtures import MakeOwn, make_id
+from tests.integration.second_host import Sides, second_host
+from tests.support.demo import Demo
+from tests.support.servers import LocalServer
+
+
+@pytest.fixture
+def sides(demo: Demo, plain: LocalServer, own: MakeOwn, tmp_path_factory: Any) -> Iterator[Sides]:
+    with second_host(demo, plain, own, tmp_path_factory.mktemp("schema")) as sides:
+        yield sides
+
+
+PINS = [make_id(shard, 1, 990_000) for shard in (3, 60)]
+WRITES = (
+    "INSERT INTO crm.kept VALUES (5)",
+    f"UPDATE demo.pins SET data = '{{}}' WHERE id IN ({PINS[0]}, {PINS[1]})",
+    f"INSERT INTO demo.pins (id, data) VALUES ({PINS[0]}, '{{}}'), ({PINS[1]}, '{{}}')",
+    "UPDATE demo.countries SET name = name WHERE code = 'DE'",
+)
+
+
+def test_writes_on_another_host_are_refused(sides: Sides) -> None:
+    session, _ = sides.sessions(database="crm2")
+    with session:
+        assert answer(session, "XA START 'own_xa'") == ()
+        assert answer(session, "INSERT INTO kept VALUES (6)") == ()
+        for sql in WRITES:
+            code, text = answer(session, sql)
+            assert code == 1235, sql
+            assert "XA transaction" in text
+        assert answer(session, "SELECT a FROM crm.kept") == ((3,),)
+        for sql in ("XA END 'own_xa'", "XA ROLLBACK 'own_xa'"):
+            assert answer(session, sql) == ()
+        assert answer(session, WRITES[0]) == ()
+        assert answer(session, "SELECT a FROM kept") == ((4,),)
+
+
+def test_writes_of_one_host_are_part_of_it(sides: Sides) -> None:
+    session, _ = sides.sessions(database="crm2")
+    with session:
+        for sql in (
+            "XA START 'own_xa'",
+            "INSERT INTO kept VALUES (6)",
+            "UPDATE legacy.customers SET city = city",
+        ):
+            assert answer(session, sql) == (), sql
+        for sql in ("XA END 'own_xa'", "XA PREPARE 'own_xa'", "XA COMMIT 'own_xa'"):
+            assert answer(session, sql) == ()
+        assert answer(session, "SELECT a FROM kept ORDER BY a") == ((4,), (6,))
