@@ -40,7 +40,7 @@ _NUMBER = re.compile(rb"[-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 #: Quotes, and what servers skip in front of a number.
 _AROUND_NUMBER = b"'\" \t\n\v\f\r"
 #: So many literals are looked at for an insert id; with more of them the server is asked.
-_LOOK = 2000
+MOST_LITERALS = 2000
 
 _READ_ONLY = int(Status.IN_TRANS_READONLY)
 #: Whatever the session's sql_select_limit is.
@@ -106,7 +106,7 @@ def generated(client: Exchange, effects: Effects, ok: Ok | None, literals: Value
         return None
     if not ok.insert_id:
         return False
-    if len(literals) > _LOOK or any(_means(literal, ok.insert_id) for literal in literals):
+    if len(literals) > MOST_LITERALS or any(_means(literal, ok.insert_id) for literal in literals):
         return (
             False if client.services.given_ids.gives(client.plan, effects, literals, ok.insert_id) else None
         )

@@ -24,7 +24,10 @@ async def field_list(client: Exchange, table: str, pattern: bytes, payload: byte
     database = client.session.database
     if database is None:
         raise ProxyError("no_database")
-    host = None if database.lower() == "information_schema" else own_host(client, database)
+    user, views = client.session.user, database.lower() == "information_schema"
+    if not (views or user.may_use(database)):  # it was taken from the user's list meanwhile
+        raise ProxyError("database_denied", user=user.name, database=database)
+    host = None if views else own_host(client, database)
     if host is not None:
         await pass_fields(client, host, database, payload)
         return

@@ -11,7 +11,7 @@ import pytest
 from tests.integration.binary import Binary, Prepared
 from tests.integration.fixtures import MakeOwn
 from tests.integration.own import OwnProxy
-from tests.integration.raw import Raw, query
+from tests.integration.raw import FIELD_LIST, Raw, query
 from tests.integration.replies import error_of
 from tests.support.waiting import wait_until
 
@@ -106,6 +106,7 @@ def test_fewer_databases(own: MakeOwn) -> None:
             assert client.ask(sql).code == 1044, sql
         assert code_of(client, statement) == 1044
         assert client.ask("USE legacy").code == 1044
+        assert client.do(FIELD_LIST, b"customers\0", fields=True).code == 1044
         assert client.ask("SELECT COUNT(*) FROM demo.users").kind == "rows"
 
 

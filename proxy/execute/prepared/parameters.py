@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from proxy.engine.left_behind import MOST_LITERALS
 from proxy.errors import ProxyError
 from proxy.session.prepared import Statement
 from proxy.wire.binary import Execute, Quoting, literals
@@ -40,6 +41,8 @@ def literals_for_effects(
     effects = statement.plan.effects
     if effects is None or not effects.compares_insert_id or not statement.parameters:
         return statement.literals
+    if statement.parameters > MOST_LITERALS:
+        return (*statement.literals, b"?")  # one of them may have any value
     try:
         return statement.literals + parameter_literals(client, statement, request, sent)
     except ProxyError:

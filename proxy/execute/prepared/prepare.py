@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from proxy.backends.pool import ATTRIBUTES
 from proxy.engine.admission import PREPARED, admit_host, admit_plan, admit_routine
@@ -44,10 +44,8 @@ from proxy.wire.constants import ColumnType
 from proxy.wire.packets import ProtocolError
 from rewriter.env import Env
 from rewriter.plan import Execution
-from rewriter.plans import (
-    Plan,
-    Values,
-)
+from rewriter.plans import Plan, Values
+from rewriter.text.many_marks import with_fewer_marks
 
 from .columns import learn_columns, place
 from .cursors import end_cursor
@@ -62,6 +60,8 @@ if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
 
 _decimal = b"%d".__mod__
+_SHORT: Final = 4000
+"""Bytes of a text that is planned at once when it stands for a longer one."""
 
 
 # -- COM_STMT_PREPARE
@@ -124,6 +124,8 @@ def planned_at_once(client: Exchange, sql: bytes, env: Env) -> bool:
     services, rewriter = client.services, client.snapshot.rewriter
     if len(sql) <= services.long_statement and not _masks(sql, env) and rewriter.find(sql, env):
         return True
+    if _planned_by_fewer_marks(client, sql, env) is not None:
+        return True
     return services.plans_at_once(len(sql))
 
 
@@ -153,9 +155,22 @@ def plans_ahead(client: Exchange, statement: Statement, then: Callable[[], None]
     return True
 
 
+def _planned_by_fewer_marks(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values] | None:
+    """The plan of a statement with many parameters, if one host runs it as it is; else None."""
+    short = None if _masks(sql, env) else with_fewer_marks(sql, env)
+    if short is None or len(short) > _SHORT:
+        return None
+    plan, found = client.snapshot.rewriter.plan(short, env)
+    runs = relayed(plan) and plan.goes_unchanged and not plan.only_first and plan.sanitized is None
+    return (plan, found) if runs else None
+
+
 def _planned(client: Exchange, sql: bytes, env: Env) -> tuple[Plan, Values]:
     if _masks(sql, env):
         return plan_masked(client, sql, env)
+    short = _planned_by_fewer_marks(client, sql, env)
+    if short is not None:
+        return short
     return client.snapshot.rewriter.plan(sql, env)
 
 
