@@ -71,12 +71,32 @@ def said(plan: Plan) -> tuple[object, ...]:
 
 
 PARTS = st.sampled_from(
-    ["(?,?,?)", "( ?, ? )", "?", "(?)", ",", " AND ", "a IN ", "(?, 5, ?)", "(NULL, ?)", " OR b = ?"]
-    + [" /* c */ ", "+", "f(?)", "NOW()"]
+    [
+        "(?,?,?)",
+        "( ?, ? )",
+        "?",
+        "(?)",
+        ",",
+        " AND ",
+        "a IN ",
+        "(?, 5, ?)",
+        "(NULL, ?)",
+        " OR b = ?",
+        " /* c */ ",
+        "+",
+        "f(?)",
+        "NOW()",
+    ]
 )
 HEADS = st.sampled_from(
-    ["SELECT * FROM t WHERE ", "INSERT INTO t VALUES ", "UPDATE crm.t SET a = ", "DO ", "CALL p"]
-    + ["SELECT LAST_INSERT_ID"]
+    [
+        "SELECT * FROM t WHERE ",
+        "INSERT INTO t VALUES ",
+        "UPDATE crm.t SET a = ",
+        "DO ",
+        "CALL p",
+        "SELECT LAST_INSERT_ID",
+    ]
 )
 TAILS = st.sampled_from(["", " LIMIT ?", " FOR UPDATE", " ON DUPLICATE KEY UPDATE a = `b`"])
 
