@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from config import xa
@@ -63,6 +64,11 @@ def modes_of(settings: Settings) -> Characteristics:
     """What transactions of a session are, unless they say otherwise: as it has set it. No isolation level is
     the servers' own. MariaDB's variables have had other names.
     """
+    return _modes_of(settings.system)
+
+
+@lru_cache(64)
+def _modes_of(settings: Settings) -> Characteristics:
     level = settings.get("transaction_isolation") or settings.get("tx_isolation") or b""
     read_only = settings.get("transaction_read_only") or settings.get("tx_read_only")
     return Characteristics(_LEVELS.get(level), read_only == b"1")
@@ -70,6 +76,11 @@ def modes_of(settings: Settings) -> Characteristics:
 
 def completion_of(settings: Settings) -> Completion:
     """What follows COMMIT and ROLLBACK that do not say it."""
+    return _completion_of(settings.system)
+
+
+@lru_cache(64)
+def _completion_of(settings: Settings) -> Completion:
     kind = (settings.get("completion_type") or b"").strip(b"'").upper()
     return _COMPLETIONS.get(kind, Completion.NO_CHAIN)
 
