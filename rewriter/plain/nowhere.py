@@ -7,7 +7,7 @@ from __future__ import annotations
 from rewriter.plan import Plan
 from rewriter.plans import Reject
 from rewriter.route.context import Statement
-from rewriter.sql.statements.forms import Kind, Objects
+from rewriter.sql.statements.forms import Kind, Objects, State
 from rewriter.sql.statements.table import name_of, recognize
 
 from .unsharded import About, Place, Text
@@ -15,10 +15,12 @@ from .unsharded import About, Place, Text
 
 def plan_nowhere(statement: Statement, about: About) -> Plan | None:
     """The plan while there is no current database; None when there is one, or for other statements. Prepared
-    statements and handlers can be used in any database: the proxy knows which host has the name.
+    statements, handlers and an XA transaction that has begun can be used in any database: the proxy knows
+    which host has them.
     """
-    source, names = statement.source, statement.names
-    if names.topology.default is None or not (names.env.database is None or statement.form.uses):
+    source, names, form = statement.source, statement.names, statement.form
+    anywhere = bool(form.uses) and State.XA not in form.leaves
+    if names.topology.default is None or not (names.env.database is None or anywhere):
         return None
     if _of_server(statement):
         return Text(statement).plan(Place(("",)), about)

@@ -57,3 +57,23 @@ def test_writes_of_one_host_are_part_of_it(sides: Sides) -> None:
         for sql in ("XA END 'own_xa'", "XA PREPARE 'own_xa'", "XA COMMIT 'own_xa'"):
             assert answer(session, sql) == ()
         assert answer(session, "SELECT a FROM kept ORDER BY a") == ((4,), (6,))
+
+
+@pytest.mark.parametrize(
+    "end", ["XA COMMIT 'own_xa'", "XA ROLLBACK 'own_xa'", "XA COMMIT 'own_xa' ONE PHASE"]
+)
+def test_its_statements_go_to_its_host_whatever_the_current_database_is(sides: Sides, end: str) -> None:
+    script = ["USE crm", "XA START 'own_xa'", "INSERT INTO kept VALUES (9)", "USE crm2", "XA START 'other'"]
+    script += [
+        "XA END 'own_xa'",
+        *([] if "ONE" in end else ["XA PREPARE 'own_xa'"]),
+        "USE crm",
+        "USE crm2",
+        end,
+    ]
+    script += ["SELECT a FROM crm.kept ORDER BY a", "SELECT a FROM kept"]
+    ours, theirs = sides.sessions(database="crm2")
+    with ours, theirs:
+        for sql in script:
+            expected, found = answer(theirs, sql), answer(ours, sql)
+            assert found == expected or found[0] == expected[0], sql

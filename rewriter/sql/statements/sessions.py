@@ -33,6 +33,7 @@ def _xa(words: str, counter: str, **more: Any) -> Form:
         "found_rows": FoundRows.KEEP,
         "counter": counter,
         "of_server": True,
+        "uses": (State.XA,),  # all go to the host that has the session's XA transaction
     }
     return Form(words=words, **fields | more)
 
@@ -44,7 +45,7 @@ XA: Final = (
     _xa("XA PREPARE", "xa_prepare"),
     _xa("XA COMMIT", "xa_commit", ends=(State.XA,)),
     _xa("XA ROLLBACK", "xa_rollback", ends=(State.XA,)),
-    _xa("XA RECOVER", "xa_recover"),
+    _xa("XA RECOVER", "xa_recover", uses=()),
 )
 
 _LOCK: Final[dict[str, Any]] = {"kind": Kind.LOCK, "access": Access.WRITE}
