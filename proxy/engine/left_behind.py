@@ -31,6 +31,7 @@ from rewriter.plans import Plan, Values
 from rewriter.plans.characteristics import PLAIN, Characteristics
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.found_rows import ASK, ONE, PRIMED
+from rewriter.sql.statements.routines import Left
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -347,6 +348,8 @@ async def _read_all(client: Exchange, conn: BackendConnection, effects: Effects,
     reply = await Collector().query(conn, names_sql)
     known = client.services.routines.bodies.get(conn.host)
     left = known.called(effects.procedure, words) if known is not None and effects.procedure else None
+    if reply.err is not None and left is None:
+        left = await _learnt(client, conn, effects, words)
     if left is not None and left.pins:
         pin(session, conn, Effects(pins=tuple(left.pins)), ())
     elif changed and (left is None or not left.variables):
@@ -363,6 +366,28 @@ async def _read_all(client: Exchange, conn: BackendConnection, effects: Effects,
     await _take_over(session, conn, [name for name in variables if name != PRIMING_VARIABLE])
     if await _has_temporary_tables(session, conn, executes=effects.executes):
         pin(session, conn, Effects(pins=(("table", ""),)), ())
+
+
+async def _learnt(
+    client: Exchange, conn: BackendConnection, effects: Effects, words: frozenset[str]
+) -> Left | None:
+    """What code leaves that was made without the proxy just before: the host's catalogs are read again. None
+    if they cannot tell.
+    """
+    routines, procedure = client.services.routines, effects.procedure
+    known = routines.bodies.get(conn.host)
+    if known is not None and (known.has(procedure) if procedure else known.knows(effects.calls)):
+        return None
+    await routines.learn(client.services.serving.topology, (conn.host,))
+    known = routines.bodies.get(conn.host)
+    if known is None:
+        return None
+    if procedure:
+        return known.called(procedure, words)
+    found = known.added(None, words) or Effects()
+    if found.routine or not (effects.calls and known.knows(effects.calls)):
+        return None
+    return Left(frozenset(found.variables), frozenset(found.pins))
 
 
 async def _has_temporary_tables(session: Session, conn: BackendConnection, *, executes: bool) -> bool:

@@ -131,6 +131,10 @@ class Routines:
         """Whether all these functions are among the bodies."""
         return self._known.issuperset(calls)
 
+    def has(self, procedure: str) -> bool:
+        """Whether a procedure of this name is among the bodies."""
+        return max(_words(procedure), key=len, default="") in self._known
+
     def harmless(self, calls: Iterable[str]) -> bool:
         """Whether all these functions are known to leave nothing."""
         names = frozenset(calls)
