@@ -290,12 +290,10 @@ async def _adopt(client: Exchange, conn: BackendConnection, effects: Effects, *,
         session.settings = session.settings.with_values({"autocommit": now})
         session.refresh_env()
     transaction = session.transaction
-    if (
-        effects.routine
-        and conn.in_transaction
-        and session.autocommit
-        and not (transaction.explicit or XA in transaction.pins.get(conn.host, ()))
-    ):
+    if not (effects.routine and conn.in_transaction):
+        return
+    transaction.code = True
+    if session.autocommit and not (transaction.explicit or XA in transaction.pins.get(conn.host, ())):
         identities = session.identities if session.distributes else None
         transaction.go_on_from(conn, modes_of(session.settings), identities)
 
@@ -335,6 +333,11 @@ async def ask_after_routine(
 ) -> None:
     """After a statement that may have run anything. `failed`: as for `ask_after_code`."""
     await _adopt(client, conn, effects, changed=effects.changed or failed)
+    routines = client.services.routines
+    if effects.procedure and conn.in_transaction and not failed:
+        known = routines.bodies.get(conn.host)
+        if known is None or not known.has(effects.procedure):  # it may set savepoints
+            await routines.learn(client.services.serving.topology, (conn.host,))
     await _read_all(client, conn, effects, changed=effects.changed)
 
 

@@ -358,10 +358,18 @@ def _end_savepoint(client: Exchange, plan: OfSavepoint, sql: bytes, *, kept: int
     """
     transaction, wanted = client.session.transaction, _named(client, plan)
     places = [place for place, one in enumerate(transaction.savepoints) if one.key == wanted.key]
+    hosts = [host for host, conn in transaction.held.items() if conn.in_transaction]
+    if len(hosts) != 1:
+        bodies = client.services.routines.bodies
+        named = any(plan.name.upper() in bodies[host].savepoints for host in hosts if host in bodies)
+        if transaction.code and named:
+            what, reason = "ROLLBACK TO and RELEASE SAVEPOINT", "a procedure may have set it on one host only"
+            advice = "Give savepoints of procedures names of their own."
+            raise ProxyError("not_supported_yet", what=what, reason=reason, alternative=advice)
+        if not places:
+            raise ProxyError("unknown_savepoint", name=plan.name)
     if places:
         transaction.savepoints = transaction.savepoints[: places[0] + kept]
-    elif sum(conn.in_transaction for conn in transaction.held.values()) != 1:
-        raise ProxyError("unknown_savepoint", name=plan.name)
     _on_all(client, sql + wanted.quoted)
 
 

@@ -118,6 +118,7 @@ class Transaction:
 
     __slots__ = (
         "begin",
+        "code",
         "ending",
         "explicit",
         "first",
@@ -139,6 +140,7 @@ class Transaction:
     def __init__(self) -> None:
         self.explicit = False  # between BEGIN and COMMIT or ROLLBACK
         self.begin = PLAIN  # as START TRANSACTION has said
+        self.code = False  # procedures, blocks or prepared texts have run in it
         #: The session's isolation level and READ ONLY when it was begun: what is set later is not for it.
         self.modes: Characteristics | None = None
         self.held: dict[str, BackendConnection] = {}
@@ -192,7 +194,7 @@ class Transaction:
     def start(self, begin: Characteristics = PLAIN, modes: Characteristics | None = None) -> None:
         self.explicit = True
         self.number += 1
-        self.begin = begin
+        self.begin, self.code = begin, False
         self.modes = modes
         self.opened = frozenset()
         self.savepoints = ()
@@ -236,7 +238,7 @@ class Transaction:
         """The transaction is over for the session; the connections it held, which the caller gives back."""
         held = [conn for conn in self.held.values() if not self.keeps(conn)]
         self.held = {host: conn for host, conn in self.held.items() if self.keeps(conn)}
-        self.explicit = False
+        self.explicit = self.code = False
         self.opened = frozenset()
         self.next = None
         self.savepoints = ()

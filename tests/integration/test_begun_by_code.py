@@ -117,3 +117,19 @@ def test_nothing_stays_open_where_code_has_ended_its_part(sides: Sides, begin: s
             if end:
                 answer(session, end)
         assert answer(other, "UPDATE kept SET a = 4") == ()  # no lock is left
+
+
+@pytest.mark.parametrize("end", ["ROLLBACK TO by_code", "RELEASE SAVEPOINT by_code"])
+def test_a_savepoint_that_code_may_have_set_too_on_one_of_several_hosts(sides: Sides, end: str) -> None:
+    """It would be another place on each host."""
+    session, _ = sides.sessions(database="crm2")
+    with session:
+        for sql in ("BEGIN", "INSERT INTO crm.kept VALUES (1)", "SAVEPOINT by_code", "SAVEPOINT own"):
+            assert answer(session, sql) == ()
+        assert answer(session, "CALL saves()") == ()
+        assert answer(session, "INSERT INTO crm.kept VALUES (2)") == ()
+        assert answer(session, end)[0] == 1235
+        assert answer(session, "ROLLBACK TO own") == ()
+        assert answer(session, "ROLLBACK") == ()
+        for sql in ("BEGIN", *WRITES, "SAVEPOINT by_code", "INSERT INTO crm.kept VALUES (3)", end):
+            assert answer(session, sql) == ()

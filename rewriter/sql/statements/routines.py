@@ -48,6 +48,7 @@ _BEGINS: Final = re.compile(
     r"\bstart\s+transaction\b|\band\s+chain\b|\bbegin\s+work\b|\bcompletion_type\b", re.IGNORECASE
 )
 """After these a transaction is open that is not the client's."""
+_SAVES: Final = re.compile(r"\bsavepoint\s+(?:`((?:[^`]|``)+)`|([\w$]+))", re.IGNORECASE)
 _DYNAMIC: Final = frozenset({"prepare", "execute"})
 _READING_ID: Final = frozenset({"last_insert_id", "sql_auto_is_null"})
 
@@ -92,12 +93,16 @@ class Routines:
     def __init__(self, bodies: Iterable[Body]) -> None:
         own: dict[str, Left] = {}
         uses: dict[str, set[str]] = {}
+        saves: set[str] = set()
         for body in bodies:
+            saves.update((quoted or plain).upper() for quoted, plain in _SAVES.findall(body.text or ""))
             found = _words(body.text or "")
             # whoever names it has all words of its name: one of them is enough
             name = max(_words(body.name), key=len, default="")
             own[name] = own.get(name, _NOTHING) | _left(body.text, found)
             uses.setdefault(name, set()).update(found)
+        #: The names of savepoints in the bodies, in upper case.
+        self.savepoints = frozenset(saves)
         self._known = frozenset(own)
         self._left = {name: _reached(name, own, uses) for name in own}
         self._noted = frozenset(
