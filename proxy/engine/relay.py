@@ -342,9 +342,7 @@ class Relay:
         self.effects = self._known_effects()._replace(transaction=True)
 
     async def _change_database(self, conn: BackendConnection, database: str) -> None:
-        """COM_INIT_DB before the statement, in a round trip of its own: were it refused, the statement must
-        not run.
-        """
+        """COM_INIT_DB in a round trip of its own: were it refused, the statement must not run."""
         client = self.client
         try:
             refused = await change_database(conn, database)
@@ -353,10 +351,11 @@ class Relay:
             self.reply_lost(conn, error, True)
             return
         self.task = None
-        if refused is not None:
-            self.conn = None
+        ended = ProxyError("killed") if conn.kill_wanted else refused
+        if ended is not None:
+            self.conn, conn.kill_wanted = None, False
             lease.give_back(client, conn)
-            client.fail(refused)
+            client.fail(ended)
             return
         self.send(conn)
 
@@ -583,7 +582,9 @@ class Relay:
             lease.discard(self.client, conn)
 
     def kill_query(self) -> None:
-        if self.conn is not None:
+        if self.conn is not None and self.task is not None:
+            self.conn.kill_wanted = True  # the statement was not sent yet, see `_change_database`
+        elif self.conn is not None:
             self.client.services.backends.kill_query(self.conn)
         elif self.waiter is not None:
             self.waiter.cancel()
