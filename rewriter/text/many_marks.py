@@ -2,8 +2,9 @@
 
     INSERT INTO t VALUES (?, ?, ?), (?, ?, ?), … 10,000 rows   →   INSERT INTO t VALUES (?,?),(?,?)
 
-What a server alone reads need not be read here for each parameter. A plan that sends a statement unchanged to
-one host does not depend on how many there are; for any other the whole text is planned.
+A plan that sends a statement unchanged to one host does not depend on the number of its parameters. For any
+other plan the whole text is planned. Arguments of functions are not shortened: on MariaDB POINT(?, ?, ?) is a
+stored function, and POINT(?, ?) is not.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ from typing import Final
 from rewriter.env import Env
 
 MANY: Final = 200
-"""So many marks are worth it."""
+"""The least number of marks for which a shorter text is worth making."""
 
-_LIST: Final = re.compile(rb"\(\s*\?(?:\s*,\s*\?){2,}\s*\)")
-_ROWS: Final = re.compile(rb"(\(\s*\?(?:\s*,\s*\?)*\s*\))(?:\s*,\s*\1){2,}")
+_LIST: Final = re.compile(
+    rb"((?:(?<![.\w$@])(?:IN|VALUES?)|[,(])\s*+)\(\s*\?(?:\s*,\s*\?){2,}\s*\)", re.IGNORECASE
+)
+"""A list of marks behind IN or VALUES, or within another list."""
+_ROWS: Final = re.compile(
+    rb"((?<![.\w$@])(?:VALUES?\s*+|IN\s*+\(\s*+))(\(\s*\?(?:\s*,\s*\?)*\s*\))(?:\s*,\s*\2){2,}", re.IGNORECASE
+)
+"""Rows of marks, all alike, behind VALUES or in the list of IN."""
 _NOT_PLAIN: Final = re.compile(rb"['\"`\\#;@]|--|/\*")
 _LINE_COMMENT: Final = re.compile(rb"--|#")
 
@@ -33,9 +40,5 @@ def with_fewer_marks(sql: bytes, env: Env) -> bytes | None:
     cut = env.findall(before)
     if b"".join(map(b"".join, cut)) != before or cut[-1][1]:
         return None  # a string, a name or a comment is open
-    begin = before.rfind(b"(")
-    if begin < 0 or sql[begin + 1 : first].strip():
-        begin = first
-    marks = _LIST.sub(b"(?,?)", sql[begin:])
-    short = sql[:begin] + _ROWS.sub(rb"\1,\1", marks)
+    short = _ROWS.sub(rb"\1\2,\2", _LIST.sub(rb"\1(?,?)", sql))
     return short if len(short) < len(sql) else None

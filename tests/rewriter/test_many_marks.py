@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from config.flavour import MYSQL
+from config.flavour import MARIADB, MYSQL
 from rewriter.env import Env
 from rewriter.plans import Plan
 from rewriter.text.many_marks import MANY, with_fewer_marks
@@ -47,6 +47,10 @@ LEFT = [
     f"SELECT 1 -- ({marks(500)})\n FROM t",
     f"SELECT 1 # ({marks(500)})\n FROM t",
     f"SELECT * FROM t WHERE id IN ({marks(250)}) AND b = 'x' AND c IN ({marks(250)})",
+    f"SELECT POINT({marks(500)})",
+    f"SELECT POINT({','.join(['(?)'] * 500)})",
+    f"SELECT legacy.in({marks(500)})",
+    f"SELECT `in`({marks(500)})",
 ]  # fmt: skip
 
 
@@ -68,6 +72,20 @@ def said(plan: Plan) -> tuple[object, ...]:
         plan.reserved, plan.unseen, plan.hidden, plan.session_slots, getattr(plan, "keyspaces", None),
         getattr(plan, "database", None), getattr(plan, "unchanged", None),
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", ["?,?,?", "?, ?, ?", "(?),(?),(?)", "(?,?,?),1,2"])
+@pytest.mark.parametrize("name", ["POINT", "point ", "POLYGON"])
+def test_functions_keep_their_number_of_arguments(name: str, arguments: str) -> None:
+    """On MariaDB stored functions may have these names, with another number of arguments."""
+    env = replace(ENV, flavour=MARIADB, server_version=101119)
+    sql = f"SELECT {name}({arguments}) FROM t WHERE id IN ({marks(500)})".encode()
+    short = with_fewer_marks(sql, env)
+    assert short is not None
+    assert len(short) < 100
+    plans = [rewriter().plan(text, env)[0] for text in (sql, short)]
+    assert said(plans[0]) == said(plans[1])
+    assert plans[0].unseen == plans[1].unseen
 
 
 PARTS = st.sampled_from(
