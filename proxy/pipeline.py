@@ -170,10 +170,8 @@ def sent(client: Exchange, plan: OneHost, literals: Values) -> bytes:
 def _passthrough(client: Exchange, plan: Passthrough, literals: Values) -> None:
     """As `_one_host`. Mostly nothing is to be asked, and the host is known."""
     snapshot, session = client.snapshot, client.session
-    host = snapshot.masters.get(plan.keyspaces)
     if (
-        host is None
-        or not plan.unchanged
+        not plan.unchanged
         or plan.session_slots
         or plan.effects is not None
         or session.transaction.pins
@@ -182,8 +180,10 @@ def _passthrough(client: Exchange, plan: Passthrough, literals: Values) -> None:
         or session.transaction_mode != "multi"
     ):
         _one_host(client, plan, literals)
-        snapshot.masters[plan.keyspaces] = plan.host(snapshot.topology)
         return
+    host = snapshot.masters.get(plan.keyspaces)
+    if host is None:
+        host = snapshot.masters[plan.keyspaces] = plan.host(snapshot.topology)
     client.relay.run(host, client.sql, plan.database, column_metadata=plan.column_metadata, facts=plan.facts)
 
 

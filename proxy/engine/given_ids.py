@@ -1,4 +1,4 @@
-"""Which literal of an INSERT is the value of its table's AUTO_INCREMENT column.
+"""The literal of an INSERT that is the value of its table's AUTO_INCREMENT column.
 
 The insert id of a reply is the value that the server has made, or else the one that the client has given;
 only the first is LAST_INSERT_ID()'s. A reply does not say which it is. So where the id is the value of a
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class GivenIds:
-    """What is known of the INSERTs of one row that this worker has run."""
+    """The place of that literal, for the INSERTs of one row that this worker has run."""
 
     def __init__(self) -> None:
         self._index: WeakKeyDictionary[Plan, int] = WeakKeyDictionary()

@@ -374,8 +374,8 @@ async def _read_all(client: Exchange, conn: BackendConnection, effects: Effects,
 async def _learnt(
     client: Exchange, conn: BackendConnection, effects: Effects, words: frozenset[str]
 ) -> Left | None:
-    """What code leaves that was made without the proxy just before: the host's catalogs are read again. None
-    if they cannot tell.
+    """Read the host's catalogs again to learn the effects of code that was just created without the proxy.
+    Returns None if they do not show the effects.
     """
     routines, procedure = client.services.routines, effects.procedure
     known = routines.bodies.get(conn.host)

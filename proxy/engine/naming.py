@@ -35,11 +35,11 @@ _ID: Final = re.compile(r"(\()?((?:`[^`]+`\.){0,2})`local_id` \+ \d+(?(1)\))")
 _DENIED: Final = re.compile(r"(denied (?:to|for) user )'((?:[^']|'')*)'@'[^']*'")
 #: … to database 'db00017'.
 _TO_DATABASE: Final = re.compile(r"(?<= to database ')[\w$]+(?=')")
-#: FUNCTION information_schema.calm does not exist; … denied … to database 'information_schema'.
 _OF_COMPONENT: Final = re.compile(
     r"^(?=FUNCTION .+?\.(md5|sha1?) does)FUNCTION (.+?)\.\w+ does not exist", re.IGNORECASE | re.DOTALL
 )
 """In MySQL 9.6 and later these come with a component; without it the server looks for a stored function."""
+#: FUNCTION information_schema.calm does not exist; … denied … to database 'information_schema'.
 _IN_NOWHERE: Final = re.compile(
     rf"^FUNCTION {NOWHERE}\.(.+?) does not exist|denied .* to database '{NOWHERE}'$", re.DOTALL
 )

@@ -1,4 +1,4 @@
-"""What the values of a query say of the databases and tables whose rows it wants from a view."""
+"""Databases and tables whose rows a query wants from a view, from the values in its conditions."""
 
 from __future__ import annotations
 

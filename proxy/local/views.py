@@ -52,11 +52,12 @@ async def run_views(
     listed: list[list[bytes | None]] = []
     if not all(one.named and one.schemas is not None and one.schemas <= known for one in limits):
         listed = (await list_databases(client)).values()
-    shown = [one.of(shown_databases(client, listed, host, named)) for one in limits]
-    hosts = {one.host for some in shown for one in some}
-    if plan.only_views and len(hosts) == 1:
+    every = shown_databases(client, listed, host, named)
+    hosts = {one.host for some in limits for one in some.of(every)}
+    if plan.only_views and len(hosts) == 1 and host not in hosts:
         (host,) = hosts
-        shown = [one.of(shown_databases(client, listed, host, named)) for one in limits]
+        every = shown_databases(client, listed, host, named)
+    shown = [one.of(every) for one in limits]
     async with borrowed(client, host, all_rows=True, utf8=True) as conn:
         columns = await _columns(services, conn, plan.views)
         derived = [

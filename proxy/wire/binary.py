@@ -114,7 +114,7 @@ def parse_execute(
             types, pos = payload[pos : pos + 2 * count], pos + 2 * count
         if len(types) < 2 * parameters:
             raise ProtocolError("the parameters' types are cut short")
-    if not _UNSIGNED.issuperset(types[1::2]):
+    if not _TYPE_FLAGS.issuperset(types[1::2]):
         raise ProtocolError("a parameter has an unknown type")
     values = payload[pos:]
     if count > parameters:
@@ -132,7 +132,7 @@ def parse_execute(
 Named = tuple[int, int, bytes]
 """Type, flags and name of a parameter or of a query attribute."""
 
-_UNSIGNED: Final = frozenset((0, 0x80))
+_TYPE_FLAGS: Final = frozenset((0, 0x80))
 """The flags of a type, of which only one has a meaning."""
 
 
@@ -159,7 +159,7 @@ def attributes_of(nulls: int, named: Sequence[Named], payload: bytes, pos: int) 
     """
     heads, values, null = [], [], 0
     for number, (type_, flags, name) in enumerate(named):
-        if flags not in _UNSIGNED or type_ not in _ATTRIBUTE_TYPES:
+        if flags not in _TYPE_FLAGS or type_ not in _ATTRIBUTE_TYPES:
             raise ProtocolError("a query attribute has an unknown type")
         heads.append(bytes((type_, flags)) + lenenc_bytes(name))
         if nulls >> number & 1 or type_ == ColumnType.NULL:

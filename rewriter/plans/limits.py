@@ -1,4 +1,4 @@
-"""What a query's conditions say of the rows of a view of information_schema."""
+"""Values that a query's conditions allow in the rows of a view of information_schema."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class Operand(NamedTuple):
-    """What a column is compared with: `value` is the index among the literals and the session's values.
-    `literal`: it is a string of the statement. `pattern`: of LIKE.
+    """The value that a column is compared with: `value` is its index among the literals and the session's
+    values. `literal`: it is a string of the statement. `pattern`: of LIKE.
     """
 
     value: int

@@ -50,7 +50,7 @@ def literals_for_effects(
 
 
 def malformed(client: Exchange, problem: ProtocolError) -> ProxyError:
-    """What the server says of an EXECUTE packet that cannot be read."""
+    """The server's error for an EXECUTE packet that cannot be read."""
     if client.session.env.flavour.names_prepared_command:
         return ProxyError("wrong_arguments", command="mysqld_stmt_execute")
     return ProxyError("malformed_packet", reason=str(problem))
