@@ -199,7 +199,7 @@ export async function start(views) {
       if (error.status === 401) throw error;
       return [trouble(error, show)];
     });
-    if (entry !== now) return; // another one has been asked for meanwhile
+    if (entry !== now || address !== (location.hash || "#/")) return; // another one has been asked for meanwhile
     for (const link of document.querySelectorAll(".top nav a"))
       link.getAttribute("href") === address ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
     main.replaceChildren(...elements.filter(Boolean));
