@@ -6,6 +6,7 @@ import json
 import socket
 import struct
 import threading
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -49,7 +50,7 @@ class Stripped:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            with client:
+            with client, suppress(ConnectionError):
                 client.sendall(self._greeting)
                 self.received.append(client.recv(4096))
 
