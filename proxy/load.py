@@ -12,9 +12,8 @@ about which shard is slow now.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from time import monotonic
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from config.topology import Keyspace, Topology
 
@@ -175,25 +174,10 @@ class Load:
         return self.count == then.statements and self.waits == then.waits and self.errors == then.errors
 
 
-_load: Any = None
-with suppress(ImportError):
-    from . import _load  # type: ignore[attr-defined, no-redef]
-
-    _load.bind(Load, UNIT)
-COMPILED: Final = _load is not None
-"""`share` and `Loads.of` are: they have a twin in C."""
-share_compiled: Final[Any] = _load.share if COMPILED else None
-"""`share`, which tells whether it has: it has not of what it does not know."""
-loads_of: Final[Any] = _load.loads_of if COMPILED else None
-"""`Loads.of` of loads by database, host and database by shard, and shards: None when one is missing."""
-
-
 def share(loads: Sequence[Load], seconds: float, rows: int) -> None:
     """A statement on several shards was answered: nobody knows how long each of them took, so an equal part
     is told of each. As `Load.add`, without a call for each.
     """
-    if _load is not None and _load.share(loads, seconds, rows):
-        return
     seconds /= len(loads)
     each, rest = divmod(rows, len(loads))
     bucket = bucket_of(seconds)
@@ -246,9 +230,6 @@ class Loads:
     def of(self, keyspace: Keyspace, shards: Sequence[int]) -> list[Load]:
         """Of several shards."""
         known = self.shards
-        if _load is not None:
-            found: list[Load] | None = _load.loads_of(known, keyspace.places, shards)
-            return self._of_new(keyspace, shards) if found is None else found
         try:
             return [known[database] for database in keyspace.databases_of(shards)]
         except KeyError:

@@ -116,7 +116,7 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
     if restricted or plan.access > session.user.role:
         admit_plan(session, plan, sql)
     if plan.implicit_commit and commits_first(client, plan):
-        commit_then(client, lambda: run_plan(client, plan, literals), judged=False)
+        commit_then(client, partial(run_plan, client, plan, literals), judged=False)
         return
     try:  # as `run_plan`
         _EXECUTORS[plan.__class__](client, plan, literals)
@@ -269,7 +269,8 @@ def _ask_point(client: Exchange, plan: ShardSelect | ShardWrite, values: Values)
     point = plan.at_point(values, snapshot.topology)
     if point is None:
         return False
-    client.relay.ask(point[0], point[2], plan.column_metadata, point[3])
+    relay = client.relay
+    relay.ask(point[0], point[2], plan.column_metadata, point[3])
     return True
 
 

@@ -13,7 +13,6 @@ from typing import cast
 
 from config.flavour import flavour_of
 from proxy.certificates import Certificates
-from proxy.descriptors import descriptor_of
 from proxy.errors import ProxyError
 from proxy.tls import TlsTransport
 from proxy.wire.constants import Capability, MariaCapability, Status
@@ -220,7 +219,6 @@ class LoginConnector:
         conn.offers = done.greeting.extended
         conn.scanner.status = done.status & ~Status.SESSION_STATE_CHANGED
         conn.transport = protocol.transport
-        conn.descriptor = descriptor_of(conn.transport)
         conn.transport.set_protocol(conn)
         if conn.transport.is_closing():  # it will not tell its new protocol
             raise ProxyError("host_unreachable", host=host, reason="the server closed the connection at once")

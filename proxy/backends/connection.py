@@ -40,7 +40,7 @@ from proxy.wire.replies import FIRST, ReplyScanner
 from proxy.wire.states import UNCHANGED, Changes, rewritten, untracked
 
 from .endings import ending
-from .receiver import UNHEARD, Answer, Receiver
+from .receiver import UNHEARD, Receiver
 from .statements import ServerStatements
 
 log = structlog.get_logger("backends")
@@ -72,8 +72,10 @@ class Owner(Protocol):
     def database_changed(self) -> None: ...
 
 
-class BackendConnection(asyncio.Protocol):
-    """A logged-in connection. `settings` and `database` are what the server has applied."""
+class BackendConnection:
+    """A logged-in connection, which is the protocol of its transport. `settings` and `database` are what the
+    server has applied.
+    """
 
     __slots__ = (
         "_held",
@@ -83,14 +85,12 @@ class BackendConnection(asyncio.Protocol):
         "_sync_packets",
         "_sync_tail",
         "_torn",
-        "answer",
         "begun",
         "branch",
         "capability_set",
         "changes",
         "closed",
         "database",
-        "descriptor",
         "doomed",
         "ended",
         "filled",
@@ -133,7 +133,6 @@ class BackendConnection(asyncio.Protocol):
         self.sent = 0.0  # when it was sent (monotonic); 0.0: it is not counted
         self.ended = 0.0  # when the last one's reply was complete
         self.transport: asyncio.Transport = None  # type: ignore[assignment]  # set before the connection is handed out
-        self.descriptor = -1  # the socket's, if `plain` may write to it
         self.scanner = ReplyScanner(FIRST_NUMBER)
         self.receiver: Receiver | None = None
         self.settings: Settings = FRESH
@@ -169,7 +168,6 @@ class BackendConnection(asyncio.Protocol):
         self._plain = (
             False  # nothing of the reply was read yet, and it is one, with no sync statement before it
         )
-        self.answer: Answer | None = None  # to what was asked last
         self._sync_packets = 0
         self._numbers: list[int] | None = None  # of the replies' first packets, where one is not 1
         self._sync_error: Err | None = None
@@ -221,15 +219,14 @@ class BackendConnection(asyncio.Protocol):
         self.scanner.first_number = FIRST_NUMBER if numbers is None or not replies else numbers[-replies]
         self._sync_packets = sync_packets
         self._plain = not sync_packets and replies == 1 and state == FIRST
-        self.answer = None
         if self.closed:
             error = ProxyError("connection_gone", host=self.host)
             asyncio.get_running_loop().call_soon(self._tell_lost, error)
         else:
             self.transport.write(packets)
 
-    def ask(self, sql: bytes, receiver: Receiver, answer: Answer | None = None) -> None:
-        """`send` for one COM_QUERY of a client's: the usual case. `answer`: what its reply is shown first."""
+    def ask(self, sql: bytes, receiver: Receiver) -> None:
+        """`send` for one COM_QUERY of a client's: the usual case."""
         size = len(sql) + 1
         if self.receiver is not None or self.closed or size >= MAX_PAYLOAD:
             self.send(query_packet(sql), receiver)
@@ -238,7 +235,6 @@ class BackendConnection(asyncio.Protocol):
         self.sent = monotonic()
         self.replies = 1
         self._plain = True
-        self.answer = answer
         self._numbers = None
         scanner = self.scanner
         scanner.start()
@@ -328,18 +324,6 @@ class BackendConnection(asyncio.Protocol):
     # ----------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """(Where there is a compiler, what does it is no Python: see `frontend/plain.py`.)"""
-        receiver, answer = self.receiver, self.answer
-        if receiver is not None and answer is not None:
-            try:
-                if answer(receiver, self, data):
-                    return
-            except ProtocolError as problem:
-                self._unreadable(receiver, problem)
-                return
-        self.received(data)
-
-    def received(self, data: bytes) -> None:
         """Take a piece of the reply to what was asked."""
         receiver = self.receiver
         if receiver is None:

@@ -14,11 +14,14 @@ connections and of the queue (`Share`), so that whatever one holds, something is
 from __future__ import annotations
 
 from collections import Counter
-from typing import Generic
+from typing import TYPE_CHECKING
 
 from proxy.backends.settings import Settings
 
-from .waiting import NOBODY, C, Share, Waiter, Waiting
+from .waiting import NOBODY, Share, Waiter, Waiting
+
+if TYPE_CHECKING:
+    from .connection import BackendConnection
 
 #: A connection's *variant* is what was agreed on at its log-in, since a client agreed on it too: the sum of
 #: CLIENT_FOUND_ROWS: affected rows count matched ones;
@@ -42,7 +45,7 @@ def account_of(capability_set: int) -> int:
 _LOOK = 8
 
 
-class PoolState(Generic[C]):
+class PoolState:
     """The connections of one host. `size` counts open and opening ones."""
 
     __slots__ = ("_places", "busy", "idle", "opening", "share", "waiting")
@@ -51,11 +54,11 @@ class PoolState(Generic[C]):
         self.share = Share(max_connections, user_share)
         self._places = Share(max_waiting, user_share)
         #: By variant, most recently used last.
-        self.idle: tuple[list[C], ...] = tuple([] for _ in range(CAPABILITY_SETS))
+        self.idle: tuple[list[BackendConnection], ...] = tuple([] for _ in range(CAPABILITY_SETS))
         #: Those in use, each with its user.
-        self.busy: dict[C, str] = {}
+        self.busy: dict[BackendConnection, str] = {}
         self.opening = 0
-        self.waiting: Waiting[C] = Waiting()
+        self.waiting: Waiting = Waiting()
 
     @property
     def max_connections(self) -> int:
@@ -80,7 +83,7 @@ class PoolState(Generic[C]):
 
     def take(
         self, settings: Settings, database: str | None, capability_set: int, user: str = NOBODY
-    ) -> C | None:
+    ) -> BackendConnection | None:
         """The best idle connection, now busy; None when there is none, or the user has its share."""
         idle = self.idle[capability_set]
         if not idle or (len(self.busy) >= self.share.scarce and not self.may(user)):
@@ -93,7 +96,9 @@ class PoolState(Generic[C]):
         self.busy[conn] = user
         return conn
 
-    def _fitting(self, idle: list[C], settings: Settings, database: str | None) -> C:
+    def _fitting(
+        self, idle: list[BackendConnection], settings: Settings, database: str | None
+    ) -> BackendConnection:
         for index in range(len(idle) - 1, max(-1, len(idle) - 1 - _LOOK), -1):
             conn = idle[index]
             if conn.settings is settings and (database is None or conn.database == database):
@@ -109,7 +114,7 @@ class PoolState(Generic[C]):
         """Whether the user may have one more, if one is free."""
         return self.share.allows(self.has(user), len(self.busy), user)
 
-    def _coming(self) -> list[Waiter[C]]:
+    def _coming(self) -> list[Waiter[BackendConnection]]:
         """Who waits for the connections that are being opened, and one more who would for another."""
         if not self.waiting:
             return []
@@ -119,7 +124,7 @@ class PoolState(Generic[C]):
         """Whether a new connection may be opened for the waiting ones."""
         return self.size < self.max_connections and len(self._coming()) > self.opening
 
-    def misfit(self) -> C | None:
+    def misfit(self) -> BackendConnection | None:
         """An idle connection of another variant to close, when only its place can make room for one that is
         needed.
         """
@@ -131,7 +136,7 @@ class PoolState(Generic[C]):
         needed = coming[-1].capability_set
         return self.spare(needed, of_account=False)
 
-    def spare(self, capability_set: int, *, of_account: bool) -> C | None:
+    def spare(self, capability_set: int, *, of_account: bool) -> BackendConnection | None:
         """The connection that has been idle for longest of those that are not of this variant, for another in
         its place; `of_account`: of the same account, whose limit it is.
         """
@@ -145,7 +150,7 @@ class PoolState(Generic[C]):
         found = min(others, key=lambda idle: idle[0].idle_since, default=None)
         return found.pop(0) if found else None
 
-    def wait(self, waiter: Waiter[C]) -> bool:
+    def wait(self, waiter: Waiter[BackendConnection]) -> bool:
         """Queue `waiter`; False when the queue is full, or its user's share of it."""
         if not self._has_place(waiter.user):
             self.waiting.keep(lambda one: not one.cancelled)
@@ -157,7 +162,7 @@ class PoolState(Generic[C]):
     def _has_place(self, user: str) -> bool:
         return self._places.allows(self.waiting.of(user), self.waiting.before(user), user)
 
-    def give(self, conn: C, now: float) -> Waiter[C] | None:
+    def give(self, conn: BackendConnection, now: float) -> Waiter[BackendConnection] | None:
         """`conn` is free and clean: who gets it next, or None and it is idle. With this one more may be free
         for others who wait: `assign` tells.
         """
@@ -170,7 +175,7 @@ class PoolState(Generic[C]):
         self.idle[conn.capability_set].append(conn)
         return None
 
-    def assign(self) -> tuple[Waiter[C], C] | None:
+    def assign(self) -> tuple[Waiter[BackendConnection], BackendConnection] | None:
         """One who waits and an idle connection for it, which is busy now: a user had its share and has it no
         more.
         """
@@ -182,13 +187,13 @@ class PoolState(Generic[C]):
                 return waiter, conn
         return None
 
-    def _next(self, capability_set: int) -> Waiter[C] | None:
+    def _next(self, capability_set: int) -> Waiter[BackendConnection] | None:
         """Take the next one out of the queue that a connection of this variant is for."""
         have = Counter(self.busy.values())
         used = len(self.busy)
         return self.waiting.next(capability_set, lambda user: self.share.allows(have[user], used, user))
 
-    def forget(self, conn: C) -> None:
+    def forget(self, conn: BackendConnection) -> None:
         """`conn` is closed."""
         self.busy.pop(conn, None)
         idle = self.idle[conn.capability_set]
@@ -202,23 +207,23 @@ class PoolState(Generic[C]):
         coming = self._coming()
         return coming[-1].capability_set if coming else 0
 
-    def expired(self, now: float) -> list[Waiter[C]]:
+    def expired(self, now: float) -> list[Waiter[BackendConnection]]:
         """Waiters whose deadline has passed, and cancelled ones, leave the queue; the former are returned."""
         gone = self.waiting.keep(lambda waiter: not waiter.cancelled and waiter.deadline > now)
         return [waiter for waiter in gone if not waiter.cancelled]
 
-    def all_waiting(self) -> list[Waiter[C]]:
+    def all_waiting(self) -> list[Waiter[BackendConnection]]:
         """Everybody leaves the queue: the host cannot be reached."""
         return [waiter for waiter in self.waiting.keep(lambda waiter: False) if not waiter.cancelled]
 
-    def waiting_for(self, account: int) -> list[Waiter[C]]:
+    def waiting_for(self, account: int) -> list[Waiter[BackendConnection]]:
         """Those who need this account leave the queue: the host refuses it."""
         gone = self.waiting.keep(lambda waiter: account_of(waiter.capability_set) != account)
         return [waiter for waiter in gone if not waiter.cancelled]
 
-    def idle_too_long(self, before: float, keep: int) -> list[C]:
+    def idle_too_long(self, before: float, keep: int) -> list[BackendConnection]:
         """Idle connections not used since `before`, taken out, as long as more than `keep` stay open."""
-        gone: list[C] = []
+        gone: list[BackendConnection] = []
         for idle in self.idle:
             while idle and idle[0].idle_since < before and self.size > keep:
                 gone.append(idle.pop(0))

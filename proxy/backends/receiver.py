@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from proxy.errors import ProxyError
@@ -37,11 +36,6 @@ class Receiver(Protocol):
 
     def reply_lost(self, conn: Any, error: ProxyError, clean: bool) -> None:
         """The connection is gone. `clean`: the bytes given so far end at a packet's end."""
-
-
-Answer = Callable[[Receiver, Any, bytes], bool]
-"""Takes bytes that came, if they are a whole reply of the most usual form, does all that follows from it, and
-returns True. Else it has done nothing, and returns False."""
 
 
 class Unheard:

@@ -11,7 +11,7 @@ from proxy.wire.packets import query_packet
 from proxy.wire.replies import FIRST
 
 from .connection import BackendConnection
-from .receiver import Answer, Receiver
+from .receiver import Receiver
 
 
 class RewordedConnection(BackendConnection):
@@ -31,7 +31,7 @@ class RewordedConnection(BackendConnection):
         packets = self.reworded(packets, receiver, sync_packets)
         super().send(packets, receiver, sync_packets, replies=replies, state=state)
 
-    def ask(self, sql: bytes, receiver: Receiver, answer: Answer | None = None) -> None:
+    def ask(self, sql: bytes, receiver: Receiver) -> None:
         self.send(query_packet(sql), receiver)
 
     def reworded(self, packets: bytes, receiver: Receiver, sync_packets: int) -> bytes:

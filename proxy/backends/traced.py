@@ -19,7 +19,7 @@ from proxy.wire.replies import FIRST
 from rewriter.fingerprint import first_word
 
 from .connection import BackendConnection, Owner
-from .receiver import Answer, Receiver
+from .receiver import Receiver
 from .reworded import (
     AttributedConnection,
     CommentedAttributedConnection,
@@ -61,13 +61,13 @@ class TracedConnection(RewordedConnection):
             packets = self._begin(trace, packets, receiver, sync_packets, replies)
         super().send(packets, receiver, sync_packets, replies=replies, state=state)
 
-    def ask(self, sql: bytes, receiver: Receiver, answer: Answer | None = None) -> None:
+    def ask(self, sql: bytes, receiver: Receiver) -> None:
         client = getattr(receiver, "client", None)
         if getattr(client, "trace", None) is None and type(self) is TracedConnection:
             self.trace = None
-            BackendConnection.ask(self, sql, receiver, answer)
+            BackendConnection.ask(self, sql, receiver)
         else:
-            super().ask(sql, receiver, answer)
+            super().ask(sql, receiver)
 
     def _begin(
         self, trace: Trace, packets: bytes, receiver: Receiver, sync_packets: int, replies: int

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from proxy.backends.settings import Settings
     from proxy.load import Load
 
+    from .connection import BackendConnection
+
 
 class Poolable(Protocol):
     """What the rules need to know of a connection."""
@@ -157,20 +159,20 @@ class Share:
         return free > self._kept and have * (1 - self._part) < self._part * free - _SLIP
 
 
-class Waiting(Generic[C]):
+class Waiting:
     """The wants of one host. A user's own are served first come first served, the users in turns."""
 
     __slots__ = ("_count", "queues")
 
     def __init__(self) -> None:
         #: By user, whose turn is next first; none is empty, so that there are none when nobody waits.
-        self.queues: dict[str, deque[Waiter[C]]] = {}
+        self.queues: dict[str, deque[Waiter[BackendConnection]]] = {}
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
 
-    def __iter__(self) -> Iterator[Waiter[C]]:
+    def __iter__(self) -> Iterator[Waiter[BackendConnection]]:
         for queue in self.queues.values():
             yield from queue
 
@@ -190,7 +192,7 @@ class Waiting(Generic[C]):
         """How many statements of clients still wait."""
         return sum(waiter.user != NOBODY and not waiter.cancelled for waiter in self)
 
-    def add(self, waiter: Waiter[C]) -> None:
+    def add(self, waiter: Waiter[BackendConnection]) -> None:
         """At the end of its user's queue."""
         queue = self.queues.get(waiter.user)
         if queue is None:
@@ -198,7 +200,7 @@ class Waiting(Generic[C]):
         queue.append(waiter)
         self._count += 1
 
-    def keep(self, wanted: Callable[[Waiter[C]], bool]) -> list[Waiter[C]]:
+    def keep(self, wanted: Callable[[Waiter[BackendConnection]], bool]) -> list[Waiter[BackendConnection]]:
         """Leave only the wanted ones; the others."""
         gone = [waiter for waiter in self if not wanted(waiter)]
         if gone:
@@ -211,7 +213,7 @@ class Waiting(Generic[C]):
             self._count -= len(gone)
         return gone
 
-    def next(self, capability_set: int, may: Callable[[str], bool]) -> Waiter[C] | None:
+    def next(self, capability_set: int, may: Callable[[str], bool]) -> Waiter[BackendConnection] | None:
         """Take out the next one that wants this variant, of a user who may have a connection."""
         for user, queue in self.queues.items():
             for index, waiter in enumerate(queue):
@@ -226,11 +228,13 @@ class Waiting(Generic[C]):
                 return waiter
         return None
 
-    def coming(self, most: int, have: dict[str, int], used: int, share: Share) -> list[Waiter[C]]:
+    def coming(
+        self, most: int, have: dict[str, int], used: int, share: Share
+    ) -> list[Waiter[BackendConnection]]:
         """Those who would be served next, at most so many, were there connections for them. `have`: what
         users have now, of `used` in all.
         """
-        found: list[Waiter[C]] = []
+        found: list[Waiter[BackendConnection]] = []
         turns = deque((user, iter(queue)) for user, queue in self.queues.items())
         while turns and len(found) < most:
             user, queue = turns.popleft()

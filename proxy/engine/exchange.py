@@ -7,7 +7,6 @@ running a statement know. The other half, which reads what the client sends, is 
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import TYPE_CHECKING, Protocol
@@ -30,7 +29,6 @@ from .work import Leaving, Phase, Work, Writing
 
 if TYPE_CHECKING:
     from proxy.backends.connection import BackendConnection
-    from proxy.backends.receiver import Answer
     from proxy.load import Load
     from proxy.session.state import Session
     from rewriter.env import Env
@@ -64,7 +62,7 @@ class Standing(Protocol):
         """Take it away, unanswered; it is the one on top."""
 
 
-class Exchange(ABC):
+class Exchange:
     """One command of a client at a time."""
 
     __slots__ = (
@@ -89,7 +87,6 @@ class Exchange(ABC):
         "named",
         "observe_after",
         "phase",
-        "pieces",
         "plan",
         "queued",
         "reading",
@@ -126,10 +123,9 @@ class Exchange(ABC):
         self.long_statement = services.long_statement  # bytes; longer ones are planned off the loop
         self.snapshot = self.serving.snapshot  # what the command at work is served by
         self.transport = None  # type: ignore[assignment]  # set by connection_made
-        self.descriptor = -1  # the socket's, if `plain` may write to it
+        self.descriptor = -1  # the socket's
         self.session = None  # type: ignore[assignment]
         self.phase: Phase | None = None
-        self.pieces: Answer | None = None  # what a fan-out's replies are shown first; see `plain`
         self.ready = False  # the command phase, and no command at work
         self.attributes = False  # CLIENT_QUERY_ATTRIBUTES: they stand before the text of every COM_QUERY
         self.named = NOTHING  # those of the latest
@@ -169,29 +165,29 @@ class Exchange(ABC):
     # -- the other half
     # ---------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def query(self, sql: bytes) -> None:
         """Run a statement, as COM_QUERY does."""
+        raise NotImplementedError
 
-    @abstractmethod
     def execute(self, sql: bytes) -> None:
         """Run a statement, and answer (`pipeline.execute`; `frontend.client.Client` has them all). Raises
         ProxyError.
         """
+        raise NotImplementedError
 
-    @abstractmethod
     def run_plan(self, plan: Plan, literals: Values) -> None:
         """Run a plan in the place of the one at work (`pipeline.run_plan`)."""
+        raise NotImplementedError
 
-    @abstractmethod
     def start_again(self) -> None:
         """Plan and run the command at work anew, by the topology of now; nothing of it was answered."""
+        raise NotImplementedError
 
-    @abstractmethod
     def describe(self, plan: Gather, values: Values, reply: Describe) -> None:
         """Learn the parameters and columns of a plan that it takes several servers for, and answer with
         `reply` of their definitions.
         """
+        raise NotImplementedError
 
     def asks_about_syntax(self, error: Err) -> bool:
         """Whether a server is asked about the client's own text, in the place of `error`, which is about
@@ -200,25 +196,25 @@ class Exchange(ABC):
         del error
         return False
 
-    @abstractmethod
     def hush(self, who: int) -> None:
         """Read nothing more from the client. `who` wants it: AHEAD or FILE."""
+        raise NotImplementedError
 
-    @abstractmethod
     def listen(self, who: int) -> None:
         """`who` wants it no longer."""
+        raise NotImplementedError
 
-    @abstractmethod
     def take_waiting(self) -> None:
         """Give a phase that has begun with a command the packets that have come behind it."""
+        raise NotImplementedError
 
-    @abstractmethod
     def let_go(self) -> None:
         """The client is gone: drop what may be large."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _next(self) -> None:
         """Take the next command, if there is one."""
+        raise NotImplementedError
 
     # -- answers
     # ----------------------------------------------------------------------------------------------------

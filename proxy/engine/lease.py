@@ -43,9 +43,8 @@ _LIMITS: Final = frozenset({"sql_select_limit", "max_join_size", "sql_big_select
 def take(client: Exchange, host: str, database: str | None = None) -> BackendConnection | None:
     """One of the pool's that is free now, best one that has the session's settings and `database`."""
     session = client.session
-    return client.services.backends.pool(host).state.take(
-        session.settings, database, session.capability_set, session.user.name
-    )
+    pool = client.services.backends.pool(host)
+    return pool.state.take(session.settings, database, session.capability_set, session.user.name)
 
 
 def wait(

@@ -4,7 +4,6 @@ send, a `Request`.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -22,18 +21,6 @@ from .work import Work
 
 if TYPE_CHECKING:
     from proxy.session.prepared import HostRepeat, Statement
-
-
-Ask = Callable[["Passthrough", str, bytes, ColumnMetadata | None, bytes, "Statement | None"], bool]
-"""Does what `Passthrough.ask` does. False: there is something unusual, and nothing was done."""
-
-
-Send = Callable[
-    ["Passthrough", str, bytes, int | None, bool, Values, ColumnMetadata | None, StatementFacts, Load], bool
-]
-"""Does what `Passthrough.run` does of a statement for one shard that leaves nothing behind, and is sent as it
-is: relay, host, SQL, `id_offset`, `keeps_insert_id`, `literals`, `column_metadata`, `facts`, shard.
-"""
 
 
 class Passthrough(Work, Receiver, Protocol):
@@ -73,7 +60,7 @@ class Passthrough(Work, Receiver, Protocol):
     ) -> None:
         """Any statement; see `relay.Relay`."""
 
-    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat, *, fresh: bool) -> None:
+    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat, fresh: bool) -> None:
         """`request` sends the statement of `repeat` over `conn`, which is as it must be. `fresh`: the session
         had not had it before.
         """
@@ -109,7 +96,7 @@ class Passthrough(Work, Receiver, Protocol):
         """
 
 
-class Request(ABC):
+class Request:
     """What a statement is sent as when that is no COM_QUERY whose reply is all there is. It gets the replies,
     and gives the relay on what is for the client: so what the relay makes of that holds for all requests.
     """
@@ -120,9 +107,9 @@ class Request(ABC):
         self.relay = relay
         self.own = False
 
-    @abstractmethod
     def send(self, conn: BackendConnection) -> None:
         """Send it over `conn`, whose current database is the right one."""
+        raise NotImplementedError
 
     def warned(self, found: Diagnostics) -> None:
         """The warnings of the reply that was the last one, if it had any."""

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from proxy.backends.connection import BackendConnection
 from proxy.backends.own import change_database
-from proxy.backends.receiver import Answer
 from proxy.backends.waiting import Waiter
 from proxy.engine import lease
 from proxy.engine.admission import admit_pinned
@@ -24,7 +23,7 @@ from proxy.engine.composed import broken_reply, composed, composed_rows, logical
 from proxy.engine.diagnostics import drain_diagnostics, opens
 from proxy.engine.failures import ENDED, note_error
 from proxy.engine.left_behind import ends_one_part, left_behind
-from proxy.engine.passthrough import Ask, Request, Send
+from proxy.engine.passthrough import Request
 from proxy.engine.problems import NOTED
 from proxy.engine.session_sync import asks_for_warnings, effects_packets, open_on, sync_packets
 from proxy.engine.tracked import tracked_reply
@@ -56,8 +55,6 @@ class Relay:
     """A client's relay. `conn` is the connection whose reply is awaited."""
 
     __slots__ = (
-        "answer",
-        "asks",
         "broken",
         "client",
         "column_metadata",
@@ -78,7 +75,6 @@ class Relay:
         "pool",
         "refused",
         "request",
-        "sends",
         "shard",
         "shards",
         "sql",
@@ -108,9 +104,6 @@ class Relay:
         self.loads = client.services.backends.loads
         self.known = self.loads.shards
         self.pool = client.services.backends.pool
-        self.asks: Ask | None = None  # see `plain`
-        self.sends: Send | None = None
-        self.answer: Answer | None = None
         self.conn: BackendConnection | None = None
         self.shard: Load | None = None  # that of the shard whose statement it is, if it is that of one
         self.shards: Sequence[Load] = ()  # or of several
@@ -147,9 +140,6 @@ class Relay:
         """Send `sql` to `host`, with nothing special about it: a point select in the database `shard`. With
         `statement`, which it is executed for, the rows are made binary.
         """
-        asks = self.asks
-        if asks is not None and asks(self, host, sql, column_metadata, shard, statement):
-            return
         client = self.client
         session = client.session
         load = self.known.get(shard) or self.loads.shard(shard, client.snapshot.topology)
@@ -173,7 +163,7 @@ class Relay:
             ):
                 self.conn = conn
                 conn.begun = client.begun
-                conn.ask(sql, self, self.answer)
+                conn.ask(sql, self)
                 self.shard = conn.shard = load
                 if column_metadata is not None:
                     conn.scanner.expected = column_metadata.headers.get(conn.capability_set)
@@ -210,18 +200,6 @@ class Relay:
         of the statement. `request`: what is sent, where that is no COM_QUERY of `sql` alone. `shards`: those
         that it is for.
         """
-        sends = self.sends
-        if (
-            sends is not None
-            and len(shards) == 1
-            and effects is None
-            and database is None
-            and request is None
-            and sends(
-                self, host, sql, id_offset, keeps_insert_id, literals, column_metadata, facts, shards[0]
-            )
-        ):
-            return
         client = self.client
         if shards:
             admit_pinned(client)
@@ -237,7 +215,7 @@ class Relay:
         held = client.session.transaction.held
         self._take(host, held.get(host) if held else None)
 
-    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat, *, fresh: bool) -> None:
+    def take_up(self, conn: BackendConnection, request: Request, repeat: HostRepeat, fresh: bool) -> None:
         """`request` sends a statement over `conn`, as `run` would have it sent."""
         self.client.work = self
         self.conn, self.request, self.sql, self.database = conn, request, repeat.sql, repeat.database
@@ -316,7 +294,7 @@ class Relay:
             packets, count = self.packets_before(conn)
             conn.send(packets + query_packet(self.sql), self, count)
         else:
-            conn.ask(self.sql, self, None if within else self.answer)
+            conn.ask(self.sql, self)
         if within and (self.plain or self.effects is None):
             conn.usual = settings.status | _IN_TRANS  # which `accepts` accepts
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from config.schema import Schema
@@ -10,7 +9,7 @@ from config.topology import Host, Topology
 from rewriter.planner import Rewriter
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Snapshot:
     """A statement takes the one of its time and keeps it to its end, so that it is planned, bound and sent by
     the same map, whatever changes meanwhile. `Services.snapshot` is the one of now.
@@ -21,8 +20,6 @@ class Snapshot:
     rewriter: Rewriter
     all_serving: bool
     """Every shard takes reads and writes: the usual case, in which no state is asked for."""
-    places: dict[str, Mapping[int, tuple[Host, bytes]]] = field(init=False, repr=False, default_factory=dict)
-    """`Keyspace.places` of the keyspaces that were asked for."""
     masters: dict[tuple[str, ...], Host] = field(init=False, repr=False, default_factory=dict)
     """The one host of each group of unsharded keyspaces that was asked for (`Passthrough.keyspaces`)."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from proxy import pipeline
 from proxy.engine import outside_transaction
 from proxy.engine.relay import Relay
@@ -9,10 +11,14 @@ from proxy.engine.services import Services
 from proxy.errors import ProxyError
 from proxy.execute.prepared import prepare
 
-from . import plain
 from .commands import run_command
 from .connection import ClientConnection
 from .login import Login
+
+if TYPE_CHECKING:
+    from proxy.engine.exchange import Describe
+    from proxy.wire.packets import Err
+    from rewriter.plans import Gather, Plan, Values
 
 
 class Client(ClientConnection):
@@ -23,8 +29,6 @@ class Client(ClientConnection):
     def __init__(self, services: Services) -> None:
         super().__init__(services)
         self.relay = Relay(self)
-        self.begins, self.pieces = plain.begin, plain.piece
-        self.relay.asks, self.relay.sends, self.relay.answer = plain.ask, plain.send, plain.answer
 
     def connected(self) -> None:
         """Begin the log-in, unless there is no room."""
@@ -46,9 +50,20 @@ class Client(ClientConnection):
         if given_up is not None and isinstance(given_up.phase, Login):
             given_up.phase.refuse(ProxyError("too_many_logins", limit=services.clients.logins.limit))
 
-    execute = pipeline.execute
-    run_plan = pipeline.run_plan
-    describe = pipeline.describe
-    asks_about_syntax = outside_transaction.asks_about_syntax
-    execute_again = prepare.execute_again
-    command = run_command
+    def execute(self, sql: bytes) -> None:
+        pipeline.execute(self, sql)
+
+    def run_plan(self, plan: Plan, literals: Values) -> None:
+        pipeline.run_plan(self, plan, literals)
+
+    def describe(self, plan: Gather, values: Values, reply: Describe) -> None:
+        pipeline.describe(self, plan, values, reply)
+
+    def asks_about_syntax(self, error: Err) -> bool:
+        return outside_transaction.asks_about_syntax(self, error)
+
+    def execute_again(self, packet: bytes) -> bool:
+        return prepare.execute_again(self, packet)
+
+    def command(self, payload: bytes) -> None:
+        run_command(self, payload)

@@ -10,10 +10,8 @@ the backends that stream into it are not read from either.
 from __future__ import annotations
 
 import asyncio
-from abc import abstractmethod
 from collections.abc import Callable
 from functools import partial
-from struct import Struct
 from time import monotonic
 from typing import TYPE_CHECKING, cast
 
@@ -32,10 +30,8 @@ from proxy.wire.packets import PacketReader, PacketTooLarge, ProtocolError
 if TYPE_CHECKING:
     from proxy.engine.services import Services
 
-_QUERY = bytes((Command.QUERY,))
-_EXECUTE = bytes((Command.STMT_EXECUTE,))
-#: Length and sequence number, which is 0 in a command's first packet.
-_header = Struct("<I").unpack_from
+_QUERY = int(Command.QUERY)
+_EXECUTE = int(Command.STMT_EXECUTE)
 #: Bytes of further commands taken in while one is at work.
 _AHEAD = 1 << 16
 #: Packets that a phase gets in one turn of the loop: a log-in has few, a file may come in packets of a byte.
@@ -46,16 +42,10 @@ _LARGE = 1 << 16
 _LOGIN_PACKET = 1 << 17
 
 
-Begin = Callable[["ClientConnection", bytes], bool]
-"""Runs the command in what has come in, as `data_received` does. False: there is something unusual, and
-nothing was done.
-"""
-
-
-class ClientConnection(Exchange, asyncio.Protocol):
+class ClientConnection(Exchange):
     """The transport's side of a session; `client.Client` is one with the commands to it."""
 
-    __slots__ = ("_paused", "_reader", "ahead", "begins", "held", "peer")
+    __slots__ = ("_paused", "_reader", "ahead", "held", "peer")
 
     def __init__(self, services: Services) -> None:
         super().__init__(services)
@@ -63,23 +53,22 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self._reader = PacketReader(min(_LOGIN_PACKET, services.settings.limits.max_packet))
         self._paused = 0  # who wants it, see AHEAD
         self.ahead = _AHEAD
-        self.begins: Begin | None = None  # see `plain`
         self.held = 0  # bytes of packets, and of the statement at work, in the worker's books
 
     # -- what it is for
     # ---------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def connected(self) -> None:
         """The client is there: log it in, or refuse it."""
+        raise NotImplementedError
 
-    @abstractmethod
     def command(self, payload: bytes) -> None:
         """Run a command that is no COM_QUERY. Raises ProxyError or ProtocolError."""
+        raise NotImplementedError
 
-    @abstractmethod
     def execute_again(self, packet: bytes) -> bool:
         """Run the command of this packet, if it is a COM_STMT_EXECUTE like the statement's last one."""
+        raise NotImplementedError
 
     # -- transport callbacks
     # ----------------------------------------------------------------------------------------
@@ -90,41 +79,28 @@ class ClientConnection(Exchange, asyncio.Protocol):
         self.connected()
 
     def data_received(self, data: bytes) -> None:
-        """(Where there is a compiler, what does it is no Python: see `plain`.)"""
-        begins = self.begins
-        if begins is not None:
-            try:
-                if begins(self, data):
-                    return
-            except Exception as error:
-                self.met(error)
-                return
-        self.received(data)
-
-    def received(self, data: bytes) -> None:
         """Take what has come in, as it is or as part of a packet."""
+        size = len(data) - 4
         if (
-            self.ready
-            and data[4:5] == _QUERY
-            and _header(data)[0] == len(data) - 4 != MAX_PAYLOAD
-            and not self._reader.pending
+            size <= 0
+            or not self.ready
+            or self._reader.pending
+            or data[3]
+            or data[0] | data[1] << 8 | data[2] << 16 != size
+            or size == MAX_PAYLOAD
         ):
+            self._receive(data)
+        elif data[4] == _QUERY:
             self.ready = False
             self.seq = 0
             if self.attributes:
                 _query_behind(self, data, 5)
             else:
                 self.query(data[5:])
-        elif (
-            self.ready
-            and data[4:5] == _EXECUTE
-            and _header(data)[0] == len(data) - 4 != MAX_PAYLOAD
-            and not self._reader.pending
-        ):
-            if not self.execute_again(data):
-                self._command(0, data[4:])
-        else:
+        elif data[4] != _EXECUTE:
             self._receive(data)
+        elif not self.execute_again(data):
+            self._command(0, data[4:])
 
     @property
     def address(self) -> str:
@@ -198,7 +174,8 @@ class ClientConnection(Exchange, asyncio.Protocol):
             self.ready = False
             found()
         elif found is not None:
-            self._command(*found)
+            seq, payload = found
+            self._command(seq, payload)
 
     def _introduce(self) -> None:
         """A packet at a time: what follows one of the log-in may be the beginning of TLS, or a command."""

@@ -36,7 +36,6 @@ class TracedClient(Client):
 
     def __init__(self, services: Services, traces: Traces) -> None:
         super().__init__(services)
-        self.begins = None  # each statement is looked at
         self.traces = traces
         self.trace: Trace | None = None
         self.asked = False  # whether the command that comes is traced is known

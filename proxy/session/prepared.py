@@ -27,7 +27,7 @@ def weight(sql: bytes) -> int:
     return 3 * len(sql) + 2000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Repeat:
     """What an EXECUTE of integers has found out, and holds for the next one as long as the rewriter's
     generation, the session's settings and the user are these. `head`: the packet from its flags to the first
@@ -44,7 +44,7 @@ class Repeat:
     values: Struct
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class HostRepeat:
     """What an EXECUTE that went whole to one host has found out, and holds for the next one as long as the
     rewriter's generation, the topology, the session's settings and the user are these, and nothing of the
@@ -70,7 +70,7 @@ class HostRepeat:
     integers: tuple[tuple[int, int, bool], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class BuiltinRepeat:
     """An EXECUTE without parameters of a statement that the proxy answers with OK or an error. It holds for
     the next one as long as the rewriter's generation, the session's settings and the user are these. `head`:
@@ -91,7 +91,7 @@ class RunsOnHost(Protocol):
     def run(self, statement: Statement, repeat: HostRepeat, packet: bytes) -> bool: ...
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(eq=False)
 class Statement:
     """One prepared statement. `id` is the client's number, 0 until it is told.
 

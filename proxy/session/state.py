@@ -99,57 +99,112 @@ class Introduction:
         return self.address.rpartition(":")[0] or self.address
 
 
-@dataclass(slots=True)
 class Session:
     """One client's session. `id` is its connection id, as KILL and CONNECTION_ID() use it."""
 
-    id: int
-    user: User
-    address: str
-    server_version: str
-    defaults: Mapping[str, bytes] = field(default_factory=dict)  # the servers' own: sql_mode, autocommit
-    database: str | None = None
-    settings: Settings = LOGIN
-    shown_settings: Settings | None = None  # what statements read of them, while the proxy has set others
-    capability_set: int = 0  # of the connections to servers that serve it: see backends.pool
-    multi_statements: bool = False  # CLIENT_MULTI_STATEMENTS, or COM_SET_OPTION: several in one text
-    multi_results: bool = True  # CLIENT_MULTI_RESULTS: it can read what CALL may give
-    local_files: bool = False  # CLIENT_LOCAL_FILES: LOAD DATA LOCAL may ask the client for a file
-    autocommit: bool = True
-    no_backslash_escapes: bool = False
-    modes_status: int = 0  # the status flags that sql_mode sets
-    transaction_mode: str = "multi"
-    scatter_writes: bool = False
-    with_deleted: bool = False
-    last_insert_id: int = 0
-    row_count: int = -1
-    found_rows: int = 0
-    counts_matched: bool = False  # the rows that an UPDATE finds are FOUND_ROWS(), too
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    transaction: Transaction = field(default_factory=Transaction)
-    prepared: Statements = field(default_factory=Statements)
-    _utf8: bool = True
-    unsafe_charset: bool = False  # bytes of its characters can look like quotes: see wire.charsets
-    env: Env = None  # type: ignore[assignment]  # made by refresh_env, which the constructor's user calls
-    introduction: Introduction | None = None
-    login_settings: Settings = LOGIN  # what COM_RESET_CONNECTION goes back to
+    __slots__ = (
+        "_utf8",
+        "accounted",
+        "address",
+        "autocommit",
+        "capability_set",
+        "counts",
+        "counts_matched",
+        "database",
+        "defaults",
+        "diagnostics",
+        "env",
+        "found_rows",
+        "holders_elsewhere",
+        "id",
+        "identities",
+        "idle_default",
+        "introduction",
+        "last_insert_id",
+        "local_files",
+        "lock_holders",
+        "login_settings",
+        "memory",
+        "memory_limit",
+        "modes_status",
+        "multi_results",
+        "multi_statements",
+        "no_backslash_escapes",
+        "prepared",
+        "row_count",
+        "scatter_writes",
+        "server_version",
+        "settings",
+        "shown_settings",
+        "tls",
+        "tracker",
+        "tracks_replies",
+        "transaction",
+        "transaction_mode",
+        "undeciding",
+        "unsafe_charset",
+        "user",
+        "variables_limit",
+        "with_deleted",
+    )
 
-    idle_default: float = inf  # the servers' own `wait_timeout`, when the session began
-    #: Sessions by the numbers of the servers' connections that they keep, for IS_USED_LOCK().
-    lock_holders: Callable[[], Mapping[int, int]] = dict
-    #: Those of other worker processes, while a statement is sent that asks for them.
-    holders_elsewhere: Mapping[int, int] | None = None
-    counts: Counter[bytes] | None = None  # its statements by status variable, once it has asked for them
-    tls: bool = False  # the proxy offers it
-    memory: Memory | None = None  # the books of the worker
-    memory_limit: int = 0  # bytes that it may keep
-    variables_limit: int = 4 << 20  # and in user variables
-    accounted: int = 0  # what the books say that it keeps
-    #: Of the hosts that can hold decisions of distributed transactions, which are known: it is the worker's.
-    identities: Mapping[str, str] = field(default_factory=dict)
-    undeciding: Mapping[str, str] = field(default_factory=dict)  # those that can hold none, and why
-    tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
-    tracks_replies: bool = False  # and servers' own OK packets have something to tell it as well
+    def __init__(
+        self,
+        id: int,
+        user: User,
+        address: str,
+        server_version: str,
+        defaults: Mapping[str, bytes] | None = None,
+        database: str | None = None,
+        settings: Settings = LOGIN,
+    ) -> None:
+        self.id = id
+        self.user = user
+        self.address = address
+        self.server_version = server_version
+        self.defaults: Mapping[str, bytes] = defaults or {}  # the servers' own: sql_mode, autocommit
+        self.database = database
+        self.settings = settings
+        self.shown_settings: Settings | None = None  # what statements read, while the proxy has set others
+        self.capability_set = 0  # of the connections to servers that serve it: see backends.pool
+        self.multi_statements = False  # CLIENT_MULTI_STATEMENTS, or COM_SET_OPTION: several in one text
+        self.multi_results = True  # CLIENT_MULTI_RESULTS: it can read what CALL may give
+        self.local_files = False  # CLIENT_LOCAL_FILES: LOAD DATA LOCAL may ask the client for a file
+        self.autocommit = True
+        self.no_backslash_escapes = False
+        self.modes_status = 0  # the status flags that sql_mode sets
+        self.transaction_mode: str = "multi"
+        self.scatter_writes = False
+        self.with_deleted = False
+        self.last_insert_id = 0
+        self.row_count = -1
+        self.found_rows = 0
+        self.counts_matched = False  # the rows that an UPDATE finds are FOUND_ROWS(), too
+        self.diagnostics: list[Diagnostic] = []
+        self.transaction = Transaction()
+        self.prepared = Statements()
+        self._utf8 = True
+        self.unsafe_charset = False  # bytes of its characters can look like quotes: see wire.charsets
+        self.env: Env = None  # type: ignore[assignment]  # made by refresh_env, which the constructor's user calls
+        self.introduction: Introduction | None = None
+        self.login_settings: Settings = LOGIN  # what COM_RESET_CONNECTION goes back to
+        self.idle_default: float = inf  # the servers' own `wait_timeout`, when the session began
+        #: Sessions by the numbers of the servers' connections that they keep, for IS_USED_LOCK().
+        self.lock_holders: Callable[[], Mapping[int, int]] = dict
+        #: Those of other worker processes, while a statement is sent that asks for them.
+        self.holders_elsewhere: Mapping[int, int] | None = None
+        #: Its statements by status variable, once it has asked for them.
+        self.counts: Counter[bytes] | None = None
+        self.tls = False  # the proxy offers it
+        self.memory: Memory | None = None  # the books of the worker
+        self.memory_limit = 0  # bytes that it may keep
+        self.variables_limit = 4 << 20  # and in user variables
+        self.accounted = 0  # what the books say that it keeps
+        #: Of the hosts that can hold decisions of distributed transactions: it is the worker's.
+        self.identities: Mapping[str, str] = {}
+        self.undeciding: Mapping[str, str] = {}  # those that can hold none, and why
+        self.tracker: Tracker | None = None  # for a client with CLIENT_SESSION_TRACK
+        self.tracks_replies = False  # and servers' own OK packets have something to tell it as well
 
     def become(self, user: User) -> None:
         """The user's rights are others now: from the next statement on they hold, on connections of the

@@ -26,7 +26,7 @@ class Origin(NamedTuple):
     org_name: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Header:
     """What a result set began with once, and what the client got instead. `key` is it without the shard's
     database; `size` its length.

@@ -83,7 +83,7 @@ class Branch:
             packets, count = sync_packets(session, conn, fan.settings)
             conn.send(packets + query_packet(sql), self, count)
         else:
-            conn.ask(sql, self, client.pieces)
+            conn.ask(sql, self)
         self.loads = conn.shards = fan.loads(self.run)
 
     def leave(self) -> None:

@@ -428,7 +428,7 @@ class FanOut:
                 fail_by_its_own(client, error, self.told.diagnostics, plain())
                 return
             nothing = ProxyError("merge_failed", reason="no host gave a result set")
-            client.fail(error or nothing, conditions=self.told.diagnostics)
+            client.fail(error or nothing, None, self.told.diagnostics)
             return
         if self.error is not None:
             client.fail(self.error, self.merger.seq, self.told.diagnostics)

@@ -84,7 +84,8 @@ class HostExecute(Request):
         client.again, client.below = partial(self.execute, client, packet[4:]), None
         self.repeat, self.statement, self.packet = repeat, statement, packet
         statement.number = number
-        client.relay.take_up(conn, self, repeat, fresh=held is None)
+        relay = client.relay
+        relay.take_up(conn, self, repeat, held is None)
         rest = repeat.head_sent + packet[repeat.begin :]
         execute = _HEAD.pack(len(rest) + _OF_HEAD, _EXECUTE, number) + rest
         if opens:

@@ -35,7 +35,7 @@ from proxy.engine.transactions import commit_then, commits_first
 from proxy.engine.transcode import BinarySink
 from proxy.errors import ProxyError
 from proxy.session import counters
-from proxy.session.prepared import BuiltinRepeat, HostRepeat, Statement, weight
+from proxy.session.prepared import BuiltinRepeat, HostRepeat, Repeat, Statement, weight
 from proxy.session.values import parameter
 from proxy.wire.binary import Execute, parse_execute
 from proxy.wire.bulk import BulkExecute
@@ -247,32 +247,32 @@ def execute_again(client: Exchange, packet: bytes) -> bool:
     ):
         return False
     if isinstance(repeat, HostRepeat):
-        on_host = session.prepared.on_host
-        if on_host is None or statement.sent or statement.problem or statement.cursor is not None:
-            return False
-        try:
-            return on_host.run(statement, repeat, packet)
-        except Exception as error:
-            client.met(error)
-            return True
+        return _run_on_host_again(client, statement, repeat, packet)
     if isinstance(repeat, BuiltinRepeat):
-        if len(packet) != repeat.begin or session.transaction.pins:
-            return False
-        _run_builtin_again(client, statement, repeat, packet)
+        return _run_builtin_again(client, statement, repeat, packet)
+    return _run_point_again(client, statement, repeat, packet)
+
+
+def _run_on_host_again(client: Exchange, statement: Statement, repeat: HostRepeat, packet: bytes) -> bool:
+    on_host = client.session.prepared.on_host
+    if on_host is None or statement.sent or statement.problem or statement.cursor is not None:
+        return False
+    try:
+        return on_host.run(statement, repeat, packet)
+    except Exception as error:
+        client.met(error)
         return True
+
+
+def _run_point_again(client: Exchange, statement: Statement, repeat: Repeat, packet: bytes) -> bool:
     if len(packet) != repeat.size:
         return False
-    plan = repeat.plan
+    plan, snapshot = repeat.plan, client.services.serving.snapshot
     given = map(_decimal, repeat.values.unpack_from(packet, repeat.begin))
     point = plan.at_point((*statement.literals, *given), snapshot.topology)
     if point is None:
         return False
-    client.ready = False
-    client.seq = 0
-    client.begun = monotonic()
-    client.snapshot = snapshot
-    client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
-    client.again, client.below = partial(execute, client, packet[4:]), None
+    _begin_again(client, statement, plan, packet)
     try:
         client.relay.ask(point[0], point[2], plan.column_metadata, point[3], statement)
     except Exception as error:
@@ -280,17 +280,24 @@ def execute_again(client: Exchange, packet: bytes) -> bool:
     return True
 
 
-def _run_builtin_again(client: Exchange, statement: Statement, repeat: BuiltinRepeat, packet: bytes) -> None:
+def _run_builtin_again(client: Exchange, statement: Statement, repeat: BuiltinRepeat, packet: bytes) -> bool:
+    if len(packet) != repeat.begin or client.session.transaction.pins:
+        return False
     plan = repeat.plan
-    client.ready, client.seq, client.snapshot = False, 0, client.services.serving.snapshot
-    client.begun = monotonic()
-    client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
+    _begin_again(client, statement, plan, packet)
     client.reading = statement.sql, statement.env
-    client.again, client.below = partial(execute, client, packet[4:]), None
     try:
         client.run_plan(plan, statement.literals)
     except Exception as error:
         client.met(error)
+    return True
+
+
+def _begin_again(client: Exchange, statement: Statement, plan: Plan, packet: bytes) -> None:
+    client.ready, client.seq, client.snapshot = False, 0, client.services.serving.snapshot
+    client.begun = monotonic()
+    client.sql, client.kind, client.plan = statement.sql, plan.kind, plan
+    client.again, client.below = partial(execute, client, packet[4:]), None
 
 
 def _run_again(client: Exchange, statement: Statement, request: Execute, sent: dict[int, bytes]) -> None:

@@ -1,0 +1,5 @@
+# The type of what result sets begin with, which is compared with what comes.
+
+cdef class Header:
+    cdef readonly Py_ssize_t size
+    cdef readonly bytes key, shown
