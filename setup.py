@@ -1,9 +1,9 @@
 """What of the package is compiled: see docs/decisions/compiled-loops.md.
 
 Loops over rows and IDs are C. The classes of a statement's way are the Python files themselves, compiled by
-Cython: those that have a `.pxd` beside them, which says the types. Without a compiler, without Python's headers
-or without Cython all of it runs as Python. The classes are compiled all together or not at all, since compiled
-ones know of each other where their attributes lie.
+Cython: those that have a `.pxd` beside them, which says the types. Without a compiler, without Python's
+headers or without Cython all of it runs as Python. The classes are compiled all together or not at all, since
+compiled ones know of each other where their attributes lie.
 """
 
 from __future__ import annotations

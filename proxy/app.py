@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from typing import cast
 
 import structlog
 
@@ -591,4 +592,4 @@ def _maker(services: Services, listener: Listener) -> Callable[[], asyncio.Proto
     """Makes a protocol for each connection that comes in."""
     if listener.proxy_protocol:
         return partial(Entrance, services, listener.proxy_protocol)
-    return partial(client_for, services)
+    return cast("Callable[[], asyncio.Protocol]", partial(client_for, services))

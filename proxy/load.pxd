@@ -26,5 +26,7 @@ cdef class Loads:
     cpdef failed(self, code)
 
 
+@cython.locals(units="long long", number=int)
+cpdef int bucket_of(double seconds) except -1
 @cython.locals(load=Load, bucket=Py_ssize_t)
 cpdef share(loads, double seconds, rows)

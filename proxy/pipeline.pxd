@@ -2,6 +2,7 @@
 
 from proxy.engine.exchange cimport Exchange
 from proxy.engine.relay cimport Relay
+from proxy.engine.snapshot cimport Snapshot
 from proxy.session.state cimport Session
 from proxy.session.transaction cimport Transaction
 from rewriter.planner cimport Rewriter

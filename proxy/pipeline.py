@@ -97,7 +97,7 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
             execute_masked(client, sql)
             return
         plan, literals = plan_masked(client, sql, session.env)
-    elif len(sql) > services.long_statement:
+    elif len(sql) > client.long_statement:
         execute_long(client, sql)
         return
     else:
@@ -119,7 +119,7 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
         commit_then(client, partial(run_plan, client, plan, literals), judged=False)
         return
     try:  # as `run_plan`
-        _EXECUTORS[plan.__class__](client, plan, literals)
+        _EXECUTORS[type(plan)](client, plan, literals)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
 
@@ -127,7 +127,7 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
 def run_plan(client: Exchange, plan: Plan, literals: Values) -> None:
     """Run a plan that may run. Raises ProxyError."""
     try:
-        _EXECUTORS[plan.__class__](client, plan, literals)
+        _EXECUTORS[type(plan)](client, plan, literals)
     except BindError as error:
         raise ProxyError(error.name, **error.arguments) from None
 

@@ -28,5 +28,5 @@ cdef class Stats:
     cdef public long long schema_changes, schema_refused, settings_refused, workers_replaced
     cdef public list recent_changes
 
-    @cython.locals(use=Use, one=KindStats, number=Py_ssize_t)
+    @cython.locals(use=Use, one=KindStats, number=Py_ssize_t, bound=double)
     cpdef Use observe(self, str kind, str outcome, double seconds, plan=*)

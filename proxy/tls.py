@@ -14,7 +14,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, cast
 
 #: Plain text of one record.
 _RECORD = 1 << 14
@@ -198,8 +198,7 @@ class TlsTransport(asyncio.Transport, asyncio.Protocol):
         return self._raw.is_reading()
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        assert isinstance(protocol, asyncio.Protocol)
-        self._protocol = protocol
+        self._protocol = cast(asyncio.Protocol, protocol)
 
     def get_protocol(self) -> asyncio.BaseProtocol:
         return self._protocol

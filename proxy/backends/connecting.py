@@ -219,7 +219,7 @@ class LoginConnector:
         conn.offers = done.greeting.extended
         conn.scanner.status = done.status & ~Status.SESSION_STATE_CHANGED
         conn.transport = protocol.transport
-        conn.transport.set_protocol(conn)
+        conn.transport.set_protocol(cast(asyncio.Protocol, conn))  # it is one, but not by inheritance
         if conn.transport.is_closing():  # it will not tell its new protocol
             raise ProxyError("host_unreachable", host=host, reason="the server closed the connection at once")
         return conn

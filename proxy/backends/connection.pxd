@@ -2,12 +2,12 @@
 # compiled callers find those.
 
 from proxy.backends.settings cimport Settings
-from proxy.load cimport Load
+from proxy.load cimport Load, bucket_of, share
 from proxy.wire.packets cimport query_packet
 from proxy.wire.replies cimport ReplyScanner
 cimport cython
 
-cdef int _IN_TRANS, _AUTOCOMMIT, _CHANGED, _WATCHED, _LAST_BUCKET
+cdef int _IN_TRANS, _AUTOCOMMIT, _CHANGED, _WATCHED
 
 
 cdef class BackendConnection:

@@ -24,7 +24,7 @@ import structlog
 
 from proxy.backends.settings import FRESH, Settings
 from proxy.errors import ProxyError
-from proxy.load import BUCKETS, UNIT, Load, is_own, share
+from proxy.load import Load, bucket_of, is_own, share
 from proxy.wire.constants import MAX_PAYLOAD, Status
 from proxy.wire.packets import (
     FIRST_NUMBER,
@@ -50,7 +50,6 @@ _AUTOCOMMIT = int(Status.AUTOCOMMIT)
 _CHANGED = int(Status.SESSION_STATE_CHANGED)
 _WATCHED = _IN_TRANS | _AUTOCOMMIT | _CHANGED
 _HOLD_LIMIT = 1 << 20
-_LAST_BUCKET = BUCKETS - 1
 #: Errors by which a branch is rolled back: deadlock, and XA_RBROLLBACK, XA_RBTIMEOUT, XA_RBDEADLOCK.
 _BRANCH_UNDONE = frozenset({1213, 1402, 1613, 1614})
 _AUTOCOMMIT_IS = {b"0": "autocommit is off", b"1": "autocommit is on"}
@@ -260,9 +259,7 @@ class BackendConnection:
         rows = scanner.rows if scanner.ok is None else scanner.ok.affected
         if scanner.err is not None:
             rows = self._count_error()
-        bucket = int(seconds * UNIT).bit_length()
-        if bucket > _LAST_BUCKET:
-            bucket = _LAST_BUCKET
+        bucket = bucket_of(seconds)
         load.seconds += seconds
         load.rows += rows
         load.buckets[bucket] += 1

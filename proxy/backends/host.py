@@ -106,9 +106,7 @@ class HostPool:
         self.host = host
         self.load = Load()  # what it has to do
         self.limits = limits
-        self.state: PoolState[BackendConnection] = PoolState(
-            limits.max_connections, limits.max_waiting, limits.user_share
-        )
+        self.state = PoolState(limits.max_connections, limits.max_waiting, limits.user_share)
         self.version = ""
         self.failures = 0
         self.last_error = ""

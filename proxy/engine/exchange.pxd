@@ -8,7 +8,7 @@ from proxy.stats cimport Stats, Use
 cimport cython
 
 cdef class Exchange:
-    cdef public object services, serving, transport, relay, phase, named, leaving, farewell, plan
+    cdef public object services, serving, pool, transport, relay, phase, named, leaving, farewell, plan
     cdef public object reading, visits, missed, work, again, below, ticket, sink, writing, _next_up
     cdef public Snapshot snapshot
     cdef public Stats stats

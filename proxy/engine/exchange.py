@@ -88,6 +88,7 @@ class Exchange:
         "observe_after",
         "phase",
         "plan",
+        "pool",
         "queued",
         "reading",
         "ready",
@@ -120,6 +121,7 @@ class Exchange:
         self.services = services
         self.serving = services.serving
         self.stats = services.stats
+        self.pool = services.backends.pool
         self.long_statement = services.long_statement  # bytes; longer ones are planned off the loop
         self.snapshot = self.serving.snapshot  # what the command at work is served by
         self.transport = None  # type: ignore[assignment]  # set by connection_made

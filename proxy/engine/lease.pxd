@@ -7,5 +7,4 @@ cimport cython
 
 @cython.locals(pool=HostPool)
 cpdef BackendConnection take(Exchange client, str host, str database=*)
-@cython.locals(owner=HostPool)
 cpdef free(BackendConnection conn)

@@ -43,7 +43,7 @@ _LIMITS: Final = frozenset({"sql_select_limit", "max_join_size", "sql_big_select
 def take(client: Exchange, host: str, database: str | None = None) -> BackendConnection | None:
     """One of the pool's that is free now, best one that has the session's settings and `database`."""
     session = client.session
-    pool = client.services.backends.pool(host)
+    pool = client.pool(host)
     return pool.state.take(session.settings, database, session.capability_set, session.user.name)
 
 
@@ -56,14 +56,14 @@ def wait(
 ) -> Waiter[BackendConnection]:
     """Queue for one of the pool's. `refused` may be called before this returns."""
     session = client.session
-    return client.services.backends.pool(host).wait(
+    return client.pool(host).wait(
         session.settings, database, session.capability_set, granted, refused, session.user.name, client
     )
 
 
 def crowded(client: Exchange, host: str) -> bool:
     """Whether the session's user gets no further connection to `host` before one is given back."""
-    return client.services.backends.pool(host).full(client.session.user.name)
+    return client.pool(host).full(client.session.user.name)
 
 
 # -- taken by a coroutine
@@ -85,7 +85,7 @@ async def outside(
 ) -> BackendConnection:
     """One of the pool's, whatever the session has on this host. Raises ProxyError."""
     session = client.session
-    pool = client.services.backends.pool(host)
+    pool = client.pool(host)
     return await pool.connection(
         settings or session.settings, database, session.capability_set, session.user.name, client
     )

@@ -16,7 +16,7 @@ cdef class Relay:
     cdef public Exchange client
     cdef public Loads loads
     cdef public dict known
-    cdef public object pool, shards, task, waiter, broken, id_offset, effects, literals, facts, request, once
+    cdef public object shards, task, waiter, broken, id_offset, effects, literals, facts, request, once
     cdef public object statement, refused, column_metadata, placing
     cdef public BackendConnection conn, draining
     cdef public Load shard

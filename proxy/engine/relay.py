@@ -72,7 +72,6 @@ class Relay:
         "once",
         "placing",
         "plain",
-        "pool",
         "refused",
         "request",
         "shard",
@@ -103,7 +102,6 @@ class Relay:
         self.client = client
         self.loads = client.services.backends.loads
         self.known = self.loads.shards
-        self.pool = client.services.backends.pool
         self.conn: BackendConnection | None = None
         self.shard: Load | None = None  # that of the shard whose statement it is, if it is that of one
         self.shards: Sequence[Load] = ()  # or of several

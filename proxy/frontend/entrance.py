@@ -75,7 +75,7 @@ class Entrance(asyncio.Protocol):
             self._timer.cancel()
         client = client_for(self._services)
         client.peer = source
-        self._transport.set_protocol(client)
+        self._transport.set_protocol(cast(asyncio.Protocol, client))
         client.connection_made(self._transport)
         if rest:
             client.data_received(rest)

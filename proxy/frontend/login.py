@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import structlog
 
@@ -296,7 +296,11 @@ class Login(Authentication):
             raise ProtocolError("TLS was not offered")
         early = client.rest()
         transport = TlsTransport(
-            client.transport, client, certificates.context, ready=self._tls_ready, failed=self._tls_failed
+            client.transport,
+            cast(asyncio.Protocol, client),
+            certificates.context,
+            ready=self._tls_ready,
+            failed=self._tls_failed,
         )
         client.transport = transport
         transport.start(early)

@@ -51,7 +51,7 @@ class Role(IntEnum):
     ADMIN = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class User:
     """A proxy user, as the settings name it."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from proxy.backends.connection import BackendConnection
 from proxy.errors import ProxyError
@@ -93,7 +93,7 @@ def connection(owner: Any = None, host: str = "h1:3306") -> tuple[BackendConnect
     """A logged-in connection on a fake transport."""
     conn = BackendConnection(host, owner if owner is not None else FakeOwner())
     transport = FakeTransport()
-    transport.protocol = conn
+    transport.protocol = cast(asyncio.Protocol, conn)
     conn.transport = transport
     conn.scanner.status = 2
     return conn, transport

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -96,7 +96,7 @@ async def test_logged_in(net: Net, host: str, place: tuple[object, ...], capabil
     assert (conn.capability_set, conn.in_transaction, conn.closed) == (capability_set, False, False)
     assert isinstance(conn.owner, HostPool)
     [transport] = net.transports
-    assert transport.protocol is conn
+    assert transport.protocol is cast(asyncio.Protocol, conn)
     response = parse_response(transport.take()[4:])
     assert isinstance(response, HandshakeResponse)
     assert response.user == "proxy"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, product
@@ -11,30 +12,36 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from proxy.backends.connection import BackendConnection
 from proxy.backends.pool import CAPABILITY_SETS, EXTENDED_METADATA, FOUND_ROWS, PoolState
 from proxy.backends.settings import LOGIN, Settings
 from proxy.backends.waiting import Share, Waiter
+from tests.backends.fakes import FakeOwner
 
 OTHER = Settings.of({"time_zone": b"'+00:00'"})
 
 
-@dataclass(eq=False)
-class Conn:
-    settings: Settings = LOGIN
-    database: str | None = None
-    capability_set: int = 0
-    idle_since: float = 0.0
+class Conn(BackendConnection):
+    """One without a transport: these are decisions only."""
+
+    def __init__(
+        self, settings: Settings = LOGIN, database: str | None = None, capability_set: int = 0
+    ) -> None:
+        super().__init__("h1:3306", FakeOwner())
+        self.settings, self.database, self.capability_set = settings, database, capability_set
 
 
-def pool(idle: list[Conn], most: int = 10, waiting: int = 10) -> PoolState[Conn]:
-    state: PoolState[Conn] = PoolState(most, waiting)
+def pool(idle: Sequence[BackendConnection], most: int = 10, waiting: int = 10) -> PoolState:
+    state = PoolState(most, waiting)
     for number, conn in enumerate(idle):
         state.busy[conn] = ""
         assert state.give(conn, float(number)) is None
     return state
 
 
-def waiter(settings: Settings = LOGIN, capability_set: int = 0, deadline: float = 1.0) -> Waiter[Conn]:
+def waiter(
+    settings: Settings = LOGIN, capability_set: int = 0, deadline: float = 1.0
+) -> Waiter[BackendConnection]:
     return Waiter(settings, None, capability_set, deadline, lambda conn: None, lambda error: None)
 
 
@@ -191,11 +198,11 @@ MOST, QUEUE, PART = 5, 6, 0.8
 class Client:
     number: int
     capability_set: int
-    conn: Conn | None = None
+    conn: BackendConnection | None = None
     granted: int = 0
     gone: bool = False
     user: str = ""
-    waiter: Waiter[Conn] = field(init=False)
+    waiter: Waiter[BackendConnection] = field(init=False)
 
 
 class PoolMachine(RuleBasedStateMachine):
@@ -203,9 +210,9 @@ class PoolMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.state: PoolState[Conn] = PoolState(MOST, QUEUE, PART)
+        self.state = PoolState(MOST, QUEUE, PART)
         self.opening: list[int] = []
-        self.lent: list[Conn] = []
+        self.lent: list[BackendConnection] = []
         self.waiters: list[Client] = []
         self.granted: list[Client] = []
         self.now = 0.0
@@ -223,7 +230,7 @@ class PoolMachine(RuleBasedStateMachine):
             self.opening.append(self.state.next_capability_set())
             self.state.opening += 1
 
-    def give(self, conn: Conn) -> None:
+    def give(self, conn: BackendConnection) -> None:
         found = self.state.give(conn, self.now)
         if found is not None:
             found.granted(conn)
@@ -232,7 +239,7 @@ class PoolMachine(RuleBasedStateMachine):
     def held_by(self, user: str) -> int:
         return list(self.state.busy.values()).count(user)
 
-    def got(self, client: Client, conn: Conn) -> None:
+    def got(self, client: Client, conn: BackendConnection) -> None:
         assert not client.gone
         client.conn = conn
         client.granted += 1

@@ -9,15 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proxy.backends.connection import BackendConnection
 from proxy.backends.pool import FOUND_ROWS, PoolState
 from proxy.backends.settings import LOGIN
 from proxy.backends.waiting import NOBODY, Share, Waiter
 from tests.backends.test_pool import Conn
 
 
-def filled(most: int = 10, waiting: int = 10, part: float = 0.8) -> PoolState[Conn]:
+def filled(most: int = 10, waiting: int = 10, part: float = 0.8) -> PoolState:
     """A pool with all its connections idle."""
-    state: PoolState[Conn] = PoolState(most, waiting, part)
+    state = PoolState(most, waiting, part)
     for _ in range(most):
         conn = Conn()
         state.busy[conn] = NOBODY
@@ -25,12 +26,12 @@ def filled(most: int = 10, waiting: int = 10, part: float = 0.8) -> PoolState[Co
     return state
 
 
-def take_all(state: PoolState[Conn], user: str) -> list[Conn]:
+def take_all(state: PoolState, user: str) -> list[BackendConnection]:
     """As many as the user gets."""
     return list(iter(lambda: state.take(LOGIN, None, 0, user), None))
 
 
-def waiter(user: str, capability_set: int = 0) -> Waiter[Conn]:
+def waiter(user: str, capability_set: int = 0) -> Waiter[BackendConnection]:
     return Waiter(LOGIN, None, capability_set, 1.0, lambda conn: None, lambda error: None, user)
 
 
@@ -158,7 +159,7 @@ def test_nobody_starves(data: st.DataObject) -> None:
     state = filled(data.draw(st.integers(3, 12)), waiting=40)
     greedy = take_all(state, "greedy")
     others = [f"user{number}" for number in range(data.draw(st.integers(1, 6)))]
-    held: list[Conn] = []
+    held: list[BackendConnection] = []
     for user in others:
         for _ in range(data.draw(st.integers(1, 3))):
             conn = state.take(LOGIN, None, 0, user)

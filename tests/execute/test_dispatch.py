@@ -17,6 +17,7 @@ from proxy.errors import ProxyError
 from proxy.pipeline import execute
 from proxy.session.state import Role, User
 from proxy.session.transaction import Spot
+from rewriter.planner import Rewriter
 from rewriter.plans import (
     Access,
     AnyHost,
@@ -42,7 +43,7 @@ from tests.wire.streams import Err, Ok
 Kind = TypeVar("Kind", bound=Plan)
 
 
-class Planned:
+class Planned(Rewriter):
     """A rewriter that knows one answer."""
 
     def __init__(self) -> None:
@@ -51,7 +52,8 @@ class Planned:
     def plan(self, sql: bytes, env: Any) -> tuple[Plan, Values]:
         return self.plans[sql], (b"1", b"")
 
-    find = plan
+    def find(self, sql: bytes, env: Any) -> tuple[Plan, Values]:
+        return self.plan(sql, env)
 
 
 class Select(ShardSelect):

@@ -8,6 +8,7 @@ import pytest
 
 from proxy.pipeline import execute
 from proxy.wire.packets import frame
+from rewriter.planner import Rewriter
 from rewriter.plans import AnyHost, LoadLocal, MultiStatement, Passthrough, Plan, Values
 from rewriter.splice import Template
 from rewriter.text.split import has_many_statements
@@ -19,8 +20,11 @@ from tests.wire.streams import Ok, Result, err_packet, ok_packet
 REQUEST = frame(b"\xfbnames.csv", 1)
 
 
-class Rewriter:
+class Planned(Rewriter):
     """LOAD needs a file, everything else none."""
+
+    def __init__(self) -> None:
+        """Without a schema."""
 
     def plan(self, sql: bytes, env: Any) -> tuple[Plan, Values]:
         if has_many_statements(sql, env):
@@ -30,14 +34,15 @@ class Rewriter:
         inner = Passthrough(template=Template((sql,)), keyspaces=("legacy",))
         return LoadLocal(statement=inner), (b"",)
 
-    find = plan
+    def find(self, sql: bytes, env: Any) -> tuple[Plan, Values]:
+        return self.plan(sql, env)
 
 
 @pytest.fixture
 def world() -> World:
     world = place()
     services: Any = world.services
-    world.plan_with(Rewriter())
+    world.plan_with(Planned())
     services.execute = execute
     services.max_statement = services.long_statement = 1000
 

@@ -8,6 +8,7 @@ import pytest
 
 from proxy.frontend.commands import run_command
 from proxy.pipeline import execute
+from rewriter.planner import Rewriter
 from rewriter.plans import AnyHost, MultiStatement, Plan, Values
 from rewriter.splice import Template
 from rewriter.text.split import has_many_statements
@@ -17,22 +18,26 @@ from tests.local.places import place
 from tests.wire.streams import Err, Ok, Result
 
 
-class Rewriter:
+class Planned(Rewriter):
     """Everything goes to one host."""
+
+    def __init__(self) -> None:
+        """Without a schema."""
 
     def plan(self, sql: bytes, env: Any) -> tuple[Plan, Values]:
         if has_many_statements(sql, env):
             return MultiStatement(), (b"",)
         return AnyHost(template=Template((sql,))), (b"",)
 
-    find = plan
+    def find(self, sql: bytes, env: Any) -> tuple[Plan, Values]:
+        return self.plan(sql, env)
 
 
 @pytest.fixture
 def world() -> World:
     world = place()
     services: Any = world.services
-    world.plan_with(Rewriter())
+    world.plan_with(Planned())
     services.execute = execute
     services.command = run_command
     services.max_statement = services.long_statement = 1000
