@@ -18,3 +18,7 @@ Read the room in this order:
 
     errors.py      every error that a client can meet
 """
+
+from .interpreted import choose
+
+choose()
