@@ -11,7 +11,7 @@ FROM python:${PYTHON}-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
 
-# For the loops in C (proxy/wire/*.c, rewriter/route/*.c); this stage is not in the image.
+# For what is compiled (setup.py); this stage is not in the image.
 RUN apt-get update \
  && apt-get install --yes --no-install-recommends gcc libc6-dev \
  && rm -rf /var/lib/apt/lists/*
@@ -23,7 +23,7 @@ RUN python -m venv --without-pip /opt/shardgate \
       > requirements.txt \
  && pip --python /opt/shardgate/bin/python install --only-binary :all: --requirement requirements.txt
 
-COPY README.md LICENSE ./
+COPY README.md LICENSE setup.py ./
 COPY config config
 COPY rewriter rewriter
 COPY proxy proxy

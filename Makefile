@@ -61,4 +61,5 @@ bench: setup
 
 clean:
 	rm -rf .venv .drivers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
+	find proxy rewriter -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

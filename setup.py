@@ -17,10 +17,12 @@ from setuptools.command.build_ext import build_ext
 
 try:
     from Cython.Build import cythonize
+    from Cython.Compiler.Errors import CompileError
 except ImportError:
     cythonize = None
 
 HERE = Path(__file__).parent
+NOT_COMPILED = "the classes of the data path stay Python:"
 LOOPS = [
     Extension(
         "proxy.wire._row_packets",
@@ -49,9 +51,13 @@ def classes() -> list[Any]:
     modules = [one.relative_to(HERE).with_suffix("") for one in typed]
     found = [Extension(".".join(one.parts), [f"{one}.py"], extra_compile_args=["-O2"]) for one in modules]
     threads = os.cpu_count() or 1
-    made: list[Any] = cythonize(
-        found, build_dir="build/cython", compiler_directives=DIRECTIVES, nthreads=threads, quiet=True
-    )
+    try:
+        made: list[Any] = cythonize(
+            found, build_dir="build/cython", compiler_directives=DIRECTIVES, nthreads=threads, quiet=True
+        )
+    except CompileError as error:
+        print(NOT_COMPILED, error)
+        return []
     return made
 
 
@@ -67,7 +73,7 @@ class Build(build_ext):
         try:
             super().build_extensions()
         except Exception as error:
-            self.announce(f"the classes of the data path are not compiled: {error}", level=3)
+            print(NOT_COMPILED, error)
             for one in self.extensions:
                 if not one.optional:
                     Path(self.get_ext_fullpath(one.name)).unlink(missing_ok=True)

@@ -206,6 +206,8 @@ def missed(loads: Sequence[Load]) -> None:
 class Loads:
     """The loads of one worker process: of hosts by name, of shards by their physical database."""
 
+    __slots__ = ("_due", "_next_window", "_slice", "codes", "hosts", "shards")
+
     def __init__(self) -> None:
         self.hosts: dict[str, Load] = {}
         self.shards: dict[bytes, Load] = {}

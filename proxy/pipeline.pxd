@@ -6,6 +6,7 @@ from proxy.engine.snapshot cimport Snapshot
 from proxy.session.state cimport Session
 from proxy.session.transaction cimport Transaction
 from rewriter.planner cimport Rewriter
+from rewriter.route.point cimport at_point
 cimport cython
 
 @cython.locals(rewriter=Rewriter)

@@ -78,6 +78,7 @@ from rewriter.plans.builtins import Builtin
 from rewriter.plans.cached import CachedSelect, Touching
 from rewriter.plans.maintenance import TableMaintenance
 from rewriter.plans.variants import by_variant
+from rewriter.route.point import at_point
 from rewriter.text.masks import unmask
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ def _ask_point(client: Exchange, plan: ShardSelect | ShardWrite, values: Values)
     snapshot = client.snapshot
     if not snapshot.all_serving or client.session.transaction_mode != "multi":
         return False
-    point = plan.at_point(values, snapshot.topology)
+    point = at_point(plan.point, values, snapshot.topology)
     if point is None:
         return False
     relay = client.relay

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from .plan import Plan, Values
+from .text.pieces import piece
 
 MAX_AROUND: Final = 1000
 """So many statements are kept."""
@@ -20,7 +21,7 @@ MAX_AROUND: Final = 1000
 LONGEST: Final = 2000
 """Their texts have at most so many bytes."""
 
-_BEGINS: Final = frozenset((b"S", b"U", b"D", b"s", b"u", b"d"))
+_BEGINS: Final = b"SUDsud"
 """What they begin with (SELECT, UPDATE, DELETE): others are not looked for."""
 
 _DIGITS: Final = b"0123456789"
@@ -58,15 +59,15 @@ class Around:
 
     def find(self, sql: bytes, key: bytes) -> tuple[Plan, Values] | None:
         """The plan of a statement and its literals, if it is known."""
-        if sql[:1] not in _BEGINS or len(sql) > LONGEST:
+        if not 0 < len(sql) <= LONGEST or sql[0] not in _BEGINS:
             return None
         known = self._known.get((sql.translate(None, _DIGITS), key))
         if known is None:
             return None
         head, tail, before, after, plan = known
         if sql.startswith(head) and sql.endswith(tail):
-            middle = sql[len(head) : len(sql) - len(tail)]
-            if middle.isdigit():
+            begin, end = len(head), len(sql) - len(tail)
+            if begin < end and (middle := piece(sql, begin, end)).isdigit():
                 return plan, (*before, middle, *after)
         return None
 
@@ -82,7 +83,7 @@ class Around:
         """A statement was cut into `texts` and `literals`: keep it, with the ID that routes it as the integer
         that changes, or else its last integer. `guards`: the literals that its plan depends on.
         """
-        if sql[:1] not in _BEGINS or len(sql) > LONGEST or _CONTEXT in sql:
+        if not 0 < len(sql) <= LONGEST or sql[0] not in _BEGINS or _CONTEXT in sql:
             return
         index = (sql.translate(None, _DIGITS), key)
         if index in self._known:

@@ -1,6 +1,8 @@
 # Types of the rewriter: how a statement's plan is found.
 
 from rewriter.around cimport Around
+from rewriter.enclosed cimport enclosed
+from rewriter.text.pieces cimport piece
 cimport cython
 
 cdef class Rewriter:
@@ -10,5 +12,5 @@ cdef class Rewriter:
     cdef public long long _folded_bytes, differences, hits, misses
     cdef object __weakref__
 
-    @cython.locals(before=bytes, last=bytes, stem=bytes, middle=bytes)
+    @cython.locals(before=bytes, last=bytes, stem=bytes, outside=tuple, literal=bytes)
     cpdef find(self, bytes sql, env)

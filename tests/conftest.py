@@ -34,6 +34,7 @@ from demo.programs import Program
 from demo.servers import start_all, stop_servers
 from demo.workspace import Workspace
 from demo.zookeeper import LocalZooKeeper
+from tests.support.compiler import outdated
 from tests.support.demo import Demo, running_demo
 from tests.support.plain import fill_plain
 from tests.support.programs import FLAVOURS, need_program, program_of, started_zookeeper
@@ -82,6 +83,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """What the processes of a run share (tests/support/template.py): workers inherit it. It goes with the
     run, also with one that is killed.
     """
+    old = outdated()  # tests of what was compiled of other sources would tell nothing
+    if old:
+        raise pytest.UsageError(f"{', '.join(old)} changed after being compiled; run: make setup")
     if "PYTEST_XDIST_WORKER" not in os.environ:
         workspace = Workspace(None)
         os.environ[VARIABLE] = str(workspace.__enter__().path)

@@ -42,6 +42,7 @@ from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.facts import UNREAD, StatementFacts
 from rewriter.sql.statements.found_rows import KEEP, PRIMED
+from rewriter.text.pieces import piece
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange
@@ -355,7 +356,7 @@ class Relay:
             header = conn.scanner.matched
             if header is not None:
                 if self.statement is None:
-                    data = header.shown + data[header.size :]
+                    data = header.shown + piece(data, header.size, len(data))
                 else:
                     data = binary_reply(self.client, self.statement, data, header)
             elif conn.scanner.err is not None and self._moves(conn, conn.scanner.err):

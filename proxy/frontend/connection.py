@@ -26,6 +26,7 @@ from proxy.session.state import Session
 from proxy.wire.attributes import NOTHING, read
 from proxy.wire.constants import MAX_PAYLOAD, Command
 from proxy.wire.packets import PacketReader, PacketTooLarge, ProtocolError
+from rewriter.text.pieces import piece
 
 if TYPE_CHECKING:
     from proxy.engine.services import Services
@@ -96,7 +97,7 @@ class ClientConnection(Exchange):
             if self.attributes:
                 _query_behind(self, data, 5)
             else:
-                self.query(data[5:])
+                self.query(piece(data, 5, len(data)))
         elif data[4] != _EXECUTE:
             self._receive(data)
         elif not self.execute_again(data):

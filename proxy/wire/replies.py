@@ -22,6 +22,8 @@ from __future__ import annotations
 
 from struct import Struct
 
+from rewriter.text.pieces import piece
+
 from .column_metadata import Header
 from .constants import MAX_PAYLOAD, Status
 from .packets import Err, Ok, ProtocolError, parse_err, parse_ok, read_lenenc
@@ -128,7 +130,11 @@ class ReplyScanner:
         the one that is asked. Then `matched` tells so.
         """
         expected, last = self.expected, len(data) - 9
-        if expected is not None and data[: expected.size].replace(self.database, b"") == expected.key:
+        if (
+            expected is not None
+            and expected.size <= last
+            and piece(data, 0, expected.size).replace(self.database, b"") == expected.key
+        ):
             pos = expected.size
         else:
             expected = None
@@ -143,7 +149,7 @@ class ReplyScanner:
             self.matched = expected
         elif last > 1 and data[4] == 0 and _U32.unpack_from(data)[0] & 0xFFFFFF == last + 5:
             try:
-                ok = parse_ok(data[4:])
+                ok = parse_ok(piece(data, 4, len(data)))
             except ProtocolError:
                 return False  # `feed` will tell
             if ok.status & _MORE or (self.first_number is not None and not 0 < data[3] <= self.first_number):

@@ -35,9 +35,9 @@ from rewriter.route.binding import (
     some_shard,
 )
 from rewriter.route.binding import host as host_of
-from rewriter.route.by_id import text_by_id
 from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.route.id_lists import Bits, Most, Texts, texts_by_host
+from rewriter.route.point import Point, at_point
 from rewriter.route.routing import Placed
 from rewriter.route.values import Value
 from rewriter.splice import Template
@@ -66,21 +66,6 @@ class Spread(NamedTuple):
 
 Groups = dict[Host, list[int]]
 """Shards by the host that has them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A statement routed by one ID that is one literal or parameter: bound without further ado.
-
-    `template` has holes for three values behind the literals: the shard's database, the local id, and K.
-    `parameter`: the ID is one, which may be any literal.
-    """
-
-    keyspace: str
-    literal: int
-    bits: Bits
-    template: Template
-    parameter: bool
 
 
 class Listed(NamedTuple):
@@ -164,11 +149,7 @@ class Sharded(Plan):
         """Host, shard, SQL and the shard's database of a statement that one ID routes to a shard that exists;
         None: ask `bind`.
         """
-        point = self.point
-        if point is None:
-            return None
-        places = topology.keyspaces[point.keyspace].places
-        return text_by_id(values[point.literal], values, point.bits, places, point.template)
+        return at_point(self.point, values, topology)
 
     def bind(self, values: Values, topology: Topology, choose: Choose) -> Bound:
         found = self.at_point(values, topology)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from config.layout import ID_MAX
 from rewriter.plan import Access, Plan, Reject
-from rewriter.plans.sharded import LIMIT, Listed, Point, Scatter, ShardSelect
+from rewriter.plans.sharded import LIMIT, Listed, Scatter, ShardSelect
 from rewriter.route.binding import CHUNK, UNION_BYTES, Routing
 from rewriter.route.column_metadata import column_metadata_of
 from rewriter.route.columns import Extra
 from rewriter.route.context import Splicer, Statement, keyspace_of, not_yet, table_names
 from rewriter.route.hidden import hide, hiding
 from rewriter.route.id_lists import BASE, CONSTANTS, DATABASE, Most
+from rewriter.route.point import Point
 from rewriter.route.routing import Route
 from rewriter.route.scope import Scope, Unsupported
 from rewriter.splice import Label, Template

@@ -7,6 +7,7 @@ from proxy.execute.prepared.on_host cimport HostExecute
 from proxy.session.prepared cimport BuiltinRepeat, HostRepeat, Repeat, Statement
 from proxy.session.state cimport Session
 from proxy.session.transaction cimport Transaction
+from rewriter.route.point cimport at_point
 cimport cython
 
 @cython.locals(session=Session, statement=Statement, snapshot=Snapshot)

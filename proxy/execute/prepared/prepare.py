@@ -45,6 +45,7 @@ from proxy.wire.packets import ProtocolError
 from rewriter.env import Env
 from rewriter.plan import Execution
 from rewriter.plans import Plan, Values
+from rewriter.route.point import at_point
 from rewriter.text.many_marks import with_fewer_marks
 
 from .columns import learn_columns, place
@@ -269,7 +270,7 @@ def _run_point_again(client: Exchange, statement: Statement, repeat: Repeat, pac
         return False
     plan, snapshot = repeat.plan, client.services.serving.snapshot
     given = map(_decimal, repeat.values.unpack_from(packet, repeat.begin))
-    point = plan.at_point((*statement.literals, *given), snapshot.topology)
+    point = at_point(plan.point, (*statement.literals, *given), snapshot.topology)
     if point is None:
         return False
     _begin_again(client, statement, plan, packet)
