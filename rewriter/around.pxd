@@ -1,6 +1,5 @@
 # Types of what finds statements that are known but for one integer.
 
-from rewriter.text.pieces cimport piece
 cimport cython
 
 cdef bytes _BEGINS, _DIGITS

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from .plan import Plan, Values
-from .text.pieces import piece
 
 MAX_AROUND: Final = 1000
 """So many statements are kept."""
@@ -67,7 +66,7 @@ class Around:
         head, tail, before, after, plan = known
         if sql.startswith(head) and sql.endswith(tail):
             begin, end = len(head), len(sql) - len(tail)
-            if begin < end and (middle := piece(sql, begin, end)).isdigit():
+            if begin < end and (middle := sql[begin:end]).isdigit():
                 return plan, (*before, middle, *after)
         return None
 

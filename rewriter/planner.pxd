@@ -2,7 +2,6 @@
 
 from rewriter.around cimport Around
 from rewriter.enclosed cimport enclosed
-from rewriter.text.pieces cimport piece
 cimport cython
 
 cdef class Rewriter:

@@ -46,7 +46,6 @@ from .sql.statements.routines import names_in
 from .text.characters import MASKED
 from .text.names import with_plain_names
 from .text.opening import opened
-from .text.pieces import piece
 from .text.split import has_many_statements, only_first
 from .text.tokens import Source, Unreadable, read
 from .text.written import writing
@@ -318,7 +317,7 @@ class Rewriter:
             plan = self._behind_stem.get((stem, env.key))
             if plan is not None:
                 self.hits += 1
-                return plan, (piece(sql, len(stem), len(sql)), b"")
+                return plan, (sql[len(stem) :], b"")
         outside, literal = enclosed(sql)
         if outside:
             plan = self._enclosed.get((outside, env.key))

@@ -165,9 +165,7 @@ HALVES = {"faults": "test_n", "integration": "test_m"}
 LONGEST = frozenset(
     f"tests/{name}.py"
     for name in (
-        "execute/test_plain",
-        "execute/test_plain_lists",
-        "execute/test_plain_prepared",
+        "execute/test_two_forms",
         "packaging/test_wheel",
         "planning/test_planning",
         "rewriter/test_two_readers",

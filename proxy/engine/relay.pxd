@@ -8,7 +8,7 @@ from proxy.load cimport Load, Loads
 from proxy.session.prepared cimport HostRepeat
 from proxy.wire.column_metadata cimport Header
 from proxy.wire.packets cimport query_packet
-from rewriter.text.pieces cimport piece
+from proxy.wire.pieces cimport piece
 cimport cython
 
 cdef int _IN_TRANS

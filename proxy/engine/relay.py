@@ -35,6 +35,7 @@ from proxy.session.outcome import RESULT_SET, Outcome
 from proxy.wire.column_metadata import Header, Placing
 from proxy.wire.constants import Status
 from proxy.wire.packets import Err, query_packet
+from proxy.wire.pieces import piece
 from proxy.wire.replies import DONE
 from rewriter.plain.called import NOWHERE
 from rewriter.plans import Values
@@ -42,7 +43,6 @@ from rewriter.route.column_metadata import ColumnMetadata
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.facts import UNREAD, StatementFacts
 from rewriter.sql.statements.found_rows import KEEP, PRIMED
-from rewriter.text.pieces import piece
 
 if TYPE_CHECKING:
     from proxy.engine.exchange import Exchange

@@ -2,7 +2,7 @@
 
 from proxy.engine.exchange cimport Exchange
 from proxy.wire.packets cimport PacketReader
-from rewriter.text.pieces cimport piece
+from proxy.wire.pieces cimport piece
 cimport cython
 
 cdef int _QUERY, _EXECUTE

@@ -26,7 +26,7 @@ from proxy.session.state import Session
 from proxy.wire.attributes import NOTHING, read
 from proxy.wire.constants import MAX_PAYLOAD, Command
 from proxy.wire.packets import PacketReader, PacketTooLarge, ProtocolError
-from rewriter.text.pieces import piece
+from proxy.wire.pieces import piece
 
 if TYPE_CHECKING:
     from proxy.engine.services import Services

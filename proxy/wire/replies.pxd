@@ -2,7 +2,7 @@
 
 from proxy.wire.column_metadata cimport Header
 from proxy.wire.packets cimport parse_ok
-from rewriter.text.pieces cimport piece
+from proxy.wire.pieces cimport piece
 cimport cython
 
 cdef int _MORE, _CURSOR, _OUT

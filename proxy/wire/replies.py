@@ -22,11 +22,10 @@ from __future__ import annotations
 
 from struct import Struct
 
-from rewriter.text.pieces import piece
-
 from .column_metadata import Header
 from .constants import MAX_PAYLOAD, Status
 from .packets import Err, Ok, ProtocolError, parse_err, parse_ok, read_lenenc
+from .pieces import piece
 from .row_packets import walk_rows, whole_rows
 
 _U32 = Struct("<I")

@@ -36,7 +36,6 @@ def of_both(*arguments: str) -> list[list[str]]:
     return told
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not CLASSES, reason="no compiler: the compiled classes are NOT tested")
 def test_they_do_the_same() -> None:
     compiled, interpreted = of_both()
