@@ -12,10 +12,12 @@ cimport cython
 @cython.locals(rewriter=Rewriter)
 cpdef execute(Exchange client, bytes sql, planned=*)
 cpdef run_plan(Exchange client, plan, literals)
+@cython.locals(relay=Relay, snapshot=Snapshot, session=Session)
 cpdef _passthrough(Exchange client, plan, literals)
 @cython.locals(relay=Relay, point=tuple)
 cpdef bint _ask_point(Exchange client, plan, values) except -1
 cpdef _select(Exchange client, plan, literals)
 cpdef _write(Exchange client, plan, literals)
 cpdef _insert(Exchange client, plan, literals)
+@cython.locals(relay=Relay, snapshot=Snapshot, session=Session)
 cpdef bint _insert_one(Exchange client, plan, values) except -1

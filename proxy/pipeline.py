@@ -79,6 +79,7 @@ from rewriter.plans.cached import CachedSelect, Touching
 from rewriter.plans.maintenance import TableMaintenance
 from rewriter.plans.variants import by_variant
 from rewriter.route.point import at_point
+from rewriter.sql.statements.facts import UNREAD
 from rewriter.text.masks import unmask
 
 if TYPE_CHECKING:
@@ -185,7 +186,8 @@ def _passthrough(client: Exchange, plan: Passthrough, literals: Values) -> None:
     host = snapshot.masters.get(plan.keyspaces)
     if host is None:
         host = snapshot.masters[plan.keyspaces] = plan.host(snapshot.topology)
-    client.relay.run(host, client.sql, plan.database, column_metadata=plan.column_metadata, facts=plan.facts)
+    relay = client.relay
+    relay.run(host, client.sql, plan.database, plan.column_metadata, plan.facts)
 
 
 def _one_host(client: Exchange, plan: Passthrough | Physical, literals: Values) -> None:
@@ -385,13 +387,10 @@ def _insert_one(client: Exchange, plan: Insert, values: Values) -> bool:
     if alone is None:
         return False
     load = client.services.backends.loads.shard(alone.database, snapshot.topology)
-    client.relay.run(
-        alone.host,
-        alone.sql,
-        id_offset=alone.id_offset,
-        keeps_insert_id=not alone.generated,
-        column_metadata=plan.column_metadata,
-        shards=() if load is None else (load,),
+    relay, given = client.relay, not alone.generated
+    shards = () if load is None else (load,)
+    relay.run(
+        alone.host, alone.sql, None, plan.column_metadata, UNREAD, shards, None, (), alone.id_offset, given
     )
     return True
 

@@ -1,7 +1,6 @@
 # Types of a client's command at work. What `ClientConnection` and `Client` give it is declared here as they have
 # it, so that compiled callers reach it without a look-up.
 
-from proxy.engine.serving cimport Serving
 from proxy.engine.snapshot cimport Snapshot
 from proxy.load cimport Load
 from proxy.session.state cimport Session
@@ -9,9 +8,8 @@ from proxy.stats cimport Stats, Use
 cimport cython
 
 cdef class Exchange:
-    cdef public object services, pool, transport, relay, phase, named, leaving, farewell, plan
+    cdef public object services, serving, pool, transport, relay, phase, named, leaving, farewell, plan
     cdef public object reading, visits, missed, work, again, below, ticket, sink, writing, _next_up
-    cdef public Serving serving
     cdef public Snapshot snapshot
     cdef public Stats stats
     cdef public Session session

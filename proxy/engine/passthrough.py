@@ -48,15 +48,14 @@ class Passthrough(Work, Receiver, Protocol):
         host: str,
         sql: bytes,
         database: str | None = None,
-        *,
-        id_offset: int | None = None,
-        keeps_insert_id: bool = False,
-        effects: Effects | None = None,
-        literals: Values = (),
         column_metadata: ColumnMetadata | None = None,
         facts: StatementFacts = UNREAD,
-        request: Request | None = None,
         shards: Sequence[Load] = (),
+        effects: Effects | None = None,
+        literals: Values = (),
+        id_offset: int | None = None,
+        keeps_insert_id: bool = False,
+        request: Request | None = None,
     ) -> None:
         """Any statement; see `relay.Relay`."""
 

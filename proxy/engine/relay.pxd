@@ -28,6 +28,8 @@ cdef class Relay:
 
     @cython.locals(load=Load, conn=BackendConnection)
     cpdef ask(self, str host, bytes sql, column_metadata, bytes shard, statement=*)
+    cpdef run(self, str host, bytes sql, str database=*, column_metadata=*, facts=*, shards=*, effects=*,
+              tuple literals=*, id_offset=*, bint keeps_insert_id=*, request=*)
     cpdef take_up(self, BackendConnection conn, request, HostRepeat repeat, bint fresh)
     cpdef forget(self)
     cpdef _take(self, str host, BackendConnection conn)

@@ -180,15 +180,14 @@ class Relay:
         host: str,
         sql: bytes,
         database: str | None = None,
-        *,
-        id_offset: int | None = None,
-        keeps_insert_id: bool = False,
-        effects: Effects | None = None,
-        literals: Values = (),
         column_metadata: ColumnMetadata | None = None,
         facts: StatementFacts = UNREAD,
-        request: Request | None = None,
         shards: Sequence[Load] = (),
+        effects: Effects | None = None,
+        literals: Values = (),
+        id_offset: int | None = None,
+        keeps_insert_id: bool = False,
+        request: Request | None = None,
     ) -> None:
         """Send `sql` to `host`; with `database`, after making that the connection's current one.
 
@@ -411,9 +410,8 @@ class Relay:
             if first and self.plain and shard and conn.scanner.rows_begun and shard in data[:size]:
                 # the same columns of another shard: so no statement of the plan needs to be looked into again
                 head = shown[: len(shown) - len(data) + size]
-                column_metadata.headers[conn.capability_set] = Header(
-                    size, data[:size].replace(shard, b""), head
-                )
+                pieces = tuple(data[:size].split(shard))
+                column_metadata.headers[conn.capability_set] = Header(size, pieces, head)
         return shown
 
     def _is_stale(self, conn: BackendConnection) -> bool:

@@ -2,4 +2,5 @@
 
 cdef class Header:
     cdef readonly Py_ssize_t size
-    cdef readonly bytes key, shown
+    cdef readonly tuple pieces
+    cdef readonly bytes shown

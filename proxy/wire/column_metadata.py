@@ -28,12 +28,12 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Header:
-    """What a result set began with once, and what the client got instead. `key` is it without the shard's
-    database; `size` its length.
+    """What a result set began with once, and what the client got instead. `pieces`: what stands between the
+    places where it had the shard's database; `size`: its length.
     """
 
     size: int
-    key: bytes
+    pieces: tuple[bytes, ...]
     shown: bytes
 
 

@@ -22,7 +22,7 @@ cdef class ReplyScanner:
     cdef public Py_ssize_t _skip
 
     cpdef start(self, int state=*)
-    @cython.locals(expected=Header, last=Py_ssize_t, pos=Py_ssize_t)
+    @cython.locals(expected=Header, begin=bytes, last=Py_ssize_t, pos=Py_ssize_t)
     cpdef bint whole(self, bytes data) except -1
     cpdef Py_ssize_t feed(self, bytes data) except -2
     cpdef int _first(self, bytes payload) except -1

@@ -129,11 +129,8 @@ class ReplyScanner:
         the one that is asked. Then `matched` tells so.
         """
         expected, last = self.expected, len(data) - 9
-        if (
-            expected is not None
-            and expected.size <= last
-            and piece(data, 0, expected.size).replace(self.database, b"") == expected.key
-        ):
+        begin = b"" if expected is None else self.database.join(expected.pieces)
+        if expected is not None and len(begin) == expected.size and data.startswith(begin):
             pos = expected.size
         else:
             expected = None
