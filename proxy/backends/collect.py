@@ -94,12 +94,14 @@ class Collector:
     async def query(self, conn: BackendConnection, sql: bytes) -> Collector:
         return await self.run(conn, frame(b"\x03" + sql))
 
-    def values(self) -> list[list[bytes | None]]:
-        """The rows as values; None is NULL. Texts are as the session's results are; but of character sets
-        that are not read byte by byte (ucs2 and its kin) they come in UTF-8. ProxyError when they are none.
+    def values(self, *, first: int = 0, most: int | None = None) -> list[list[bytes | None]]:
+        """The rows as values, or `most` of them from `first` on; None is NULL. Texts are as the session's
+        results are; but of character sets that are not read byte by byte (ucs2 and its kin) they come in
+        UTF-8. ProxyError when they are none.
         """
         try:
-            rows = [decode_row(row, len(self.columns)) for row in self.rows]
+            chosen = self.rows if most is None else self.rows[first : first + most]
+            rows = [decode_row(row, len(self.columns)) for row in chosen]
         except ProtocolError as problem:
             raise ProxyError("backend_protocol", host=self._host, reason=str(problem)) from None
         for place, payload in enumerate(self.columns):
