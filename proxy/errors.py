@@ -407,6 +407,7 @@ _KINDS = (
     ErrorKind("invalid_key", 1366, "HY000", "Incorrect string value for the key of '{table}': its bytes are no text in the column's character set.", "The row's shard is that of the key as it is sent, so none is mended; send it as it is to be stored."),
     ErrorKind("invalid_id", 1264, "22003", "{what} {id} cannot be a row of '{table}': {reason}.", "{alternative}"),
     ErrorKind("no_open_shard", 1105, "HY000", "No shard of keyspace '{keyspace}' is open for new objects.", "Open a range in the topology."),
+    ErrorKind("xa_outside", 1400, "XAE09", "XAER_OUTSIDE: Some work is done outside global transaction"),
     ErrorKind("table_not_locked", 1100, "HY000", "Table '{table}' was not locked with LOCK TABLES", "UNLOCK TABLES first: LOCK TABLES locks no sharded tables."),
     ErrorKind("tables_not_locked", 1105, "HY000", "LOCK TABLES locks nothing on {tables}: their rows are on many servers.", "Use START TRANSACTION and SELECT … FOR UPDATE."),
     ErrorKind("shard_offline", 1105, "HY000", "Shard {shard} of keyspace '{keyspace}' is {state}.", "Try again when the topology serves it."),
