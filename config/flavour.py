@@ -8,7 +8,7 @@ flavour's `name`. A test keeps the brand out of all other code.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 
@@ -37,6 +37,8 @@ class Flavour:
     """NEXTVAL(s) and its kin read sequences; functions may be hidden behind a schema's name."""
     explains_for_schema: bool
     """EXPLAIN FOR SCHEMA reads names in another database."""
+    digests: bool
+    """MD5, SHA and SHA1 are functions of the server: MySQL 9.6 and later have them with a component only."""
     natives_by_arguments: bool
     """Stored functions may be called like POINT(…), but for as many arguments as that takes."""
     changes_behind_with: bool
@@ -212,6 +214,7 @@ MARIADB: Final = Flavour(
     row_aliases=False,
     sequences=True,
     explains_for_schema=False,
+    digests=True,
     natives_by_arguments=True,
     changes_behind_with=False,
     kills_by_user=True,
@@ -298,6 +301,7 @@ MYSQL: Final = Flavour(
     row_aliases=True,
     sequences=False,
     explains_for_schema=True,
+    digests=True,
     natives_by_arguments=False,
     changes_behind_with=True,
     kills_by_user=False,
@@ -377,6 +381,7 @@ MYSQL: Final = Flavour(
     counter_width=(31, 5),
 )
 
+MYSQL_WITHOUT_DIGESTS: Final = replace(MYSQL, digests=False)
 FLAVOURS: Final = {one.name: one for one in (MARIADB, MYSQL)}
 """By name."""
 

@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import lru_cache
 from math import inf
 
-from config.flavour import flavour_of
+from config.flavour import MYSQL_WITHOUT_DIGESTS, flavour_of
 from proxy.backends.memory import Memory
 from proxy.backends.pool import CAPABILITY_SETS, EXTENDED_METADATA
 from proxy.backends.settings import LOGIN, NEXT, Settings
@@ -121,6 +121,7 @@ class Session:
     transaction_mode: str = "multi"
     scatter_writes: bool = False
     with_deleted: bool = False
+    digests: bool = True  # MD5, SHA and SHA1 are functions of the servers
     last_insert_id: int = 0
     row_count: int = -1
     found_rows: int = 0
@@ -347,6 +348,7 @@ class Session:
             self.scatter_writes,
             self.with_deleted,
             self.server_version,
+            self.digests,
             charset,
             "" if connection == charset else connection,
             codec_named(charset.encode()),
@@ -403,6 +405,7 @@ def _env(
     scatter_writes: bool,
     with_deleted: bool,
     server_version: str,
+    digests: bool,
     charset: str,
     connection: str,
     codec: str,
@@ -418,7 +421,7 @@ def _env(
         scatter_writes=scatter_writes,
         with_deleted=with_deleted,
         server_version=_version_number(server_version),
-        flavour=flavour_of(server_version),
+        flavour=flavour_of(server_version) if digests else MYSQL_WITHOUT_DIGESTS,
         charset=charset,
         connection=connection,
         codec=codec,

@@ -54,3 +54,29 @@ def test_a_set_that_fails_at_last(own: MakeOwn, setting: str) -> None:
         assert client.ask('SELECT "a" FROM customers LIMIT 1').value == b"a"
     client.ask("ROLLBACK")
     assert proxy.raw(database="legacy").ask(asked).rows == before
+
+
+@pytest.mark.parametrize("name", ["count", "now", "substring", "sha1"])
+def test_a_stored_function_with_the_name_of_a_servers_function(
+    own: MakeOwn, demo: Demo, flavour: str, name: str
+) -> None:
+    """With a blank in front of the parenthesis it is called; MySQL 9.7 has no SHA1 without its component."""
+    if name == "sha1" and flavour != "mysql9":
+        pytest.skip("it has SHA1")
+    body = "BEGIN SET @left = n; SET time_zone = '+07:00'; RETURN GET_LOCK('left', 0); END"
+    with demo.direct() as server, server.cursor() as cursor:
+        cursor.execute("SET sql_mode = ''")
+        cursor.execute(f"DROP FUNCTION IF EXISTS legacy.{name}")
+        cursor.execute(f"CREATE FUNCTION legacy.{name} (n INT) RETURNS INT {body}")
+        try:
+            proxy = own({"backends": {"max_connections": 1}})
+            asked = f"{ASKED}, @@time_zone = 'SYSTEM'"
+            client = proxy.raw(database="legacy")
+            assert client.ask(f"SELECT {name} (5)").rows == [(b"1",)]
+            kept = client.ask("SELECT @left, IS_USED_LOCK('left') = CONNECTION_ID(), @@time_zone").rows
+            assert kept == [(b"5", b"1", b"+07:00")]
+            client.close()
+            proxy.wait_idle()
+            assert proxy.raw(database="legacy").ask(asked).rows == [(None, None, b"1", b"1", b"1")]
+        finally:
+            cursor.execute(f"DROP FUNCTION legacy.{name}")
