@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, assert_never
 from config.topology import State, Topology
 from proxy.engine.lease import end_transaction
 from proxy.errors import Held, ProxyError
-from proxy.session.transaction import XA, Spot
+from proxy.session.transaction import STATE_GONE, XA, Spot
 from rewriter.fingerprint import first_word
 from rewriter.plan import Access, AfterLoss
 from rewriter.plans import Bound, HostStatement, OneHost, Plan
@@ -182,6 +182,8 @@ def check_lost(asked: Planned) -> Verdict:
     transaction, plan = asked.session.transaction, asked.plan
     if not transaction.lost:
         return PROCEED
+    if transaction.lost_by == STATE_GONE:
+        return Refuse(transaction.loss)
     match plan.after_loss:
         case AfterLoss.REFUSED:
             return Refuse(transaction.loss)

@@ -11,6 +11,7 @@ import structlog
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.engine.lease import lost_after_reply
 from proxy.engine.left_behind import (
     ask_after_code,
     ask_after_routine,
@@ -97,14 +98,22 @@ async def drain_diagnostics(
             if effects is not None and effects.tables and not failed:
                 await client.services.serving.tables_changed()
     except (ProxyError, TimeoutError):
-        conn.close()
+        _is_lost(client, conn, effects)
     except Exception as bug:  # the client gets its reply all the same, and nobody else this connection
         log.error("what a statement left behind cannot be read", host=conn.host, exc_info=bug)
-        conn.close()
+        _is_lost(client, conn, effects)
     found[:] = logical_rows(client, found)
     if error is not None:
         say_state(found, error)
     return found
+
+
+def _is_lost(client: Exchange, conn: BackendConnection, effects: Effects | None) -> None:
+    """The connection does not answer behind a reply: with warnings alone nothing is lost but these."""
+    if effects is None:
+        conn.close()
+    else:
+        lost_after_reply(client, conn)
 
 
 def say_state(found: list[Diagnostic], error: Err | ProxyError) -> None:
