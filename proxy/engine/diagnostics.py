@@ -26,7 +26,7 @@ from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Diagnostics
 from proxy.wire.charsets import values_codec
 from proxy.wire.constants import Status
-from proxy.wire.packets import Err, frame
+from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Values
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.found_rows import PRIMED
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from proxy.session.state import Session
 
 _IN_TRANS = int(Status.IN_TRANS)
-SHOW_WARNINGS: Final = frame(b"\x03SHOW WARNINGS")
+SHOW_WARNINGS: Final = query_packet(b"SHOW WARNINGS")
 
 
 def opens(session: Session, conn: BackendConnection) -> bool:
@@ -126,7 +126,7 @@ def say_state(found: list[Diagnostic], error: Err | ProxyError) -> None:
 
 async def fetch_warnings(conn: BackendConnection, total: int = 0) -> Diagnostics:
     """SHOW WARNINGS of the statement that `conn` ran last. `total`: how many its reply said there are."""
-    reply = await Collector().run(conn, SHOW_WARNINGS)
+    reply = await Collector.after_statement(conn, b"SHOW WARNINGS")
     codec = values_codec(conn.settings.get("character_set_results"))
     return diagnostics_of(reply.values(), total, codec)
 
