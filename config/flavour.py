@@ -145,6 +145,8 @@ class Flavour:
     """FOUND_ROWS() and the like tell of the subqueries of a SET."""
     nested_begin_keeps_mode: bool
     """START TRANSACTION within a transaction is as READ ONLY as that was."""
+    sets_default_role: bool
+    """SET ROLE DEFAULT is a statement."""
     resets_to_server_charset: bool
     """After COM_RESET_CONNECTION character sets are the server's own, not those of the log-in."""
 
@@ -263,6 +265,7 @@ MARIADB: Final = Flavour(
     greets_without_autocommit=True,
     set_counts_subqueries=True,
     nested_begin_keeps_mode=False,
+    sets_default_role=False,
     resets_to_server_charset=False,
     names_origins=False,
     numbers_conditions=True,
@@ -353,6 +356,7 @@ MYSQL: Final = Flavour(
     greets_without_autocommit=False,
     set_counts_subqueries=False,
     nested_begin_keeps_mode=True,
+    sets_default_role=True,
     resets_to_server_charset=True,
     names_origins=True,
     numbers_conditions=False,

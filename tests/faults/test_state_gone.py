@@ -120,3 +120,11 @@ def test_whatever_statement_comes_next(cluster: Faulty, between: str) -> None:
     wait_until(partial(_sees_it_closed, cluster, cluster.links[0].address), "the proxy has noticed")
     codes = [client.ask(sql).code for sql in (between, INSERT)]
     assert 1158 in codes, codes
+
+
+def test_a_statement_that_takes_too_long(faulty: Start) -> None:
+    """The proxy closes its connection."""
+    client = faulty({"timeouts": {"statement": "300ms"}}).client(database="legacy")
+    assert client.ask("CREATE TEMPORARY TABLE customers (n INT)").kind == "ok"
+    assert client.ask("SELECT SLEEP(5)").code == 3024
+    assert client.ask("INSERT INTO customers VALUES (1)").code == 1158

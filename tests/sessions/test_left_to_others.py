@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.integration.fixtures import MakeOwn
@@ -80,3 +82,32 @@ def test_a_stored_function_with_the_name_of_a_servers_function(
             assert proxy.raw(database="legacy").ask(asked).rows == [(None, None, b"1", b"1", b"1")]
         finally:
             cursor.execute(f"DROP FUNCTION legacy.{name}")
+
+
+def test_a_role_that_a_procedure_sets(own: MakeOwn, demo: Demo, flavour: str) -> None:
+    """A reset of the connection keeps it."""
+    settings = json.loads(demo.settings.read_text())
+    account = next(one["user"] for one in settings["backends"]["accounts"] if one["role"] == "write")
+    with demo.direct() as server, server.cursor() as cursor:
+        for sql in (
+            "DROP ROLE IF EXISTS of_procedure",
+            "CREATE ROLE of_procedure",
+            f"GRANT of_procedure TO '{account}'@'%'",
+            "DROP PROCEDURE IF EXISTS legacy.takes_role",
+            "CREATE PROCEDURE legacy.takes_role() SQL SECURITY INVOKER SET ROLE of_procedure",
+        ):
+            cursor.execute(sql)
+        try:
+            users = [*settings["users"], {"name": "w", "password": "w", "role": "write"}]
+            proxy = own({"users": users, "backends": {"max_connections": 1}})
+            for _ in range(2):
+                client = proxy.raw(login=False)
+                assert client.login("w", "w", "legacy").kind == "ok"
+                none = b"NONE" if flavour == "mysql9" else None
+                assert client.ask("SELECT CURRENT_ROLE()").rows == [(none,)]
+                assert client.ask("CALL takes_role()").kind == "ok"
+                client.close()
+                proxy.wait_idle()
+        finally:
+            cursor.execute("DROP PROCEDURE legacy.takes_role")
+            cursor.execute("DROP ROLE of_procedure")
