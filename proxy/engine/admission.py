@@ -341,16 +341,21 @@ def check_results(sent: Sent) -> Verdict:
 
 
 def check_begins(sent: Sent) -> Verdict:
-    """CALL of what begins a transaction of its own while the client's is on other hosts, too: it would commit
-    one host's part of it, and nothing would tell.
+    """CALL of what begins a transaction of its own, or ends one, while the client's is on other hosts: one
+    host's part would be committed, and nothing would tell. If it is open here, too, the reply tells.
     """
-    elsewhere = sent.bodies is not None and sent.session.transaction.elsewhere(sent.host)
-    if not elsewhere or sent.bodies is None or not sent.bodies.begins(sent.plan.names):
+    bodies, transaction = sent.bodies, sent.session.transaction
+    if bodies is None or not transaction.elsewhere(sent.host):
+        return PROCEED
+    here = transaction.held.get(sent.host)
+    open_here = transaction.explicit or (here is not None and here.in_transaction)
+    ends = not open_here and bodies.ends(sent.plan.names)
+    if not ends and not bodies.begins(sent.plan.names):
         return PROCEED
     return Refuse(
         ProxyError(
             "not_supported_yet",
-            what="CALL of a procedure that begins a transaction",
+            what=f"CALL of a procedure that {'ends' if ends else 'begins'} a transaction",
             reason="the transaction that is open is on several hosts",
             alternative="COMMIT first.",
         )
