@@ -8,7 +8,7 @@ flavour's `name`. A test keeps the brand out of all other code.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 
@@ -37,6 +37,8 @@ class Flavour:
     """NEXTVAL(s) and its kin read sequences; functions may be hidden behind a schema's name."""
     explains_for_schema: bool
     """EXPLAIN FOR SCHEMA reads names in another database."""
+    digests: bool
+    """MD5, SHA and SHA1 are functions of the server: MySQL 9.6 and later have them with a component only."""
     natives_by_arguments: bool
     """Stored functions may be called like POINT(…), but for as many arguments as that takes."""
     changes_behind_with: bool
@@ -143,6 +145,8 @@ class Flavour:
     """FOUND_ROWS() and the like tell of the subqueries of a SET."""
     nested_begin_keeps_mode: bool
     """START TRANSACTION within a transaction is as READ ONLY as that was."""
+    sets_default_role: bool
+    """SET ROLE DEFAULT is a statement."""
     resets_to_server_charset: bool
     """After COM_RESET_CONNECTION character sets are the server's own, not those of the log-in."""
 
@@ -212,6 +216,7 @@ MARIADB: Final = Flavour(
     row_aliases=False,
     sequences=True,
     explains_for_schema=False,
+    digests=True,
     natives_by_arguments=True,
     changes_behind_with=False,
     kills_by_user=True,
@@ -260,6 +265,7 @@ MARIADB: Final = Flavour(
     greets_without_autocommit=True,
     set_counts_subqueries=True,
     nested_begin_keeps_mode=False,
+    sets_default_role=False,
     resets_to_server_charset=False,
     names_origins=False,
     numbers_conditions=True,
@@ -298,6 +304,7 @@ MYSQL: Final = Flavour(
     row_aliases=True,
     sequences=False,
     explains_for_schema=True,
+    digests=True,
     natives_by_arguments=False,
     changes_behind_with=True,
     kills_by_user=False,
@@ -349,6 +356,7 @@ MYSQL: Final = Flavour(
     greets_without_autocommit=False,
     set_counts_subqueries=False,
     nested_begin_keeps_mode=True,
+    sets_default_role=True,
     resets_to_server_charset=True,
     names_origins=True,
     numbers_conditions=False,
@@ -377,6 +385,7 @@ MYSQL: Final = Flavour(
     counter_width=(31, 5),
 )
 
+MYSQL_WITHOUT_DIGESTS: Final = replace(MYSQL, digests=False)
 FLAVOURS: Final = {one.name: one for one in (MARIADB, MYSQL)}
 """By name."""
 

@@ -2,7 +2,8 @@
 
 A split leaves the databases that it has moved on the old master, behind their fence; and the new master has
 all others, since it was a copy. Both go with this, the fence, too. What a split has left is what the journal
-says, what may be dropped is what the topology and the hosts say.
+says. It is dropped when the history of the topology shows that the master in use has all its rows
+(`succession`), and the hosts agree; else it is left, and the reason is told.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from config.document import ConfigError
+from config.load import load_topology
 from config.schema import quote
 from config.settings import Settings
 from config.topology import Host, State, Topology
@@ -19,18 +22,24 @@ from fleet import fence, replication
 from fleet.core.errors import HostError, Refused
 from fleet.core.hosts import Hosts
 from fleet.core.journal import Journal, Operation
-from fleet.core.publish import behind
+from fleet.core.publish import behind, history
 from fleet.core.run import Report, Tool
 from fleet.core.steps import Step
 from fleet.core.store import Store
 from fleet.create import existing
 from fleet.faults import looks_like
 from fleet.fence import Fence
+from fleet.moves import read_only_databases, some
 from fleet.promote import slaves_of
+from fleet.rows import databases_with_rows
+from fleet.succession import Served, doubt
 
 _OPERATIONS: Final = 10_000
 """So many of the latest are looked through."""
 _SHOWN: Final = 5
+
+Left = tuple[Host, str, Host]
+"""A database that splits have left: where it is, its name, and the master that serves it."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,8 @@ class Split:
     old: Host
     new: Host
     fence: Fence
+    version: int = 0
+    """Of the topology that gave the databases to `new`; 0: not known."""
 
     @property
     def key(self) -> str:
@@ -57,6 +68,7 @@ def splits(operations: Sequence[Operation]) -> list[Split]:
             str(one.done["rights"]["host"]),
             str(one.arguments["master"]),
             Fence.read(one.done["rights"]["fence"]),
+            int(one.done.get("publish", {}).get("version", 0)),
         )
         for one in operations
         if one.tool == "split" and one.outcome == "done" and "rights" in one.done
@@ -66,10 +78,8 @@ def splits(operations: Sequence[Operation]) -> list[Split]:
 
 def left_over(
     found: Mapping[Host, frozenset[str]], topology: Topology, listed: Sequence[Split]
-) -> Iterator[tuple[Host, str, Host]]:
-    """The databases that splits have left: where they are, their names, and the master that serves them.
-    Pure. `found`: the databases of each host.
-    """
+) -> Iterator[Left]:
+    """The databases that splits have left. Pure. `found`: the databases of each host."""
     moved = {name for one in listed for name in one.fence.databases}
     copies = {one.new for one in listed}
     for name in moved:
@@ -91,11 +101,18 @@ def left_over(
                 yield host, name, held.master
 
 
+def _drop(host: Host, name: str) -> str:
+    """The key of the step that drops a database."""
+    return f"drop\t{host}\t{name}"
+
+
 class Cleaning:
     """One run."""
 
     def __init__(self, settings: Settings, store: Store, hosts: Hosts, topology: Topology) -> None:
         self._settings, self._store, self._hosts, self._topology = settings, store, hosts, topology
+        self.left: list[str] = []
+        """What is left as it is, and why."""
 
     def tool(self) -> Tool:
         """For the runner."""
@@ -109,7 +126,8 @@ class Cleaning:
                 dropped[one.host] = dropped.get(one.host, 0) + 1
         for host, count in dropped.items():
             yield f"{host}: dropped {count} databases"
-        if not report.steps:
+        yield from self.left
+        if not report.steps and not self.left:
             yield "nothing is left over"
 
     async def _steps(self, operation: Operation | None) -> Sequence[Step]:
@@ -120,7 +138,7 @@ class Cleaning:
             return []
         places = dict.fromkeys([*self._topology.hosts, *(one.old for one in listed)])
         found = {host: frozenset(await existing(self._hosts, host)) for host in places}
-        drops = list(left_over(found, self._topology, listed))
+        drops = await self._sure(list(left_over(found, self._topology, listed)), listed, operation)
         await self._refuse_used(drops, found)
         closed = {(one.old, name) for one in listed for name in one.fence.databases}
         steps = []
@@ -129,21 +147,79 @@ class Cleaning:
             if (host, name) in closed and (await replication.flavour(self._hosts, host)).read_only_databases:
                 unlogged = fence.unlogged([f"ALTER DATABASE {quote(name)} READ ONLY = 0"])
                 drop = [*unlogged, *drop]
-            steps.append(Step(f"drop\t{host}\t{name}", f"drop {name}", host, tuple(drop), final=True))
-        for one in listed:
-            opening: list[str] = []
-            if not (await replication.flavour(self._hosts, one.old)).read_only_databases:
-                opening = fence.unlogged(one.fence.open())
-            text = f"give the accounts the rights that they had before operation {one.number}"
-            if not opening:
-                text, opening = f"note that nothing of operation {one.number} is left", ["DO 0"]
-            shown = () if len(opening) > 1 else (text,)
-            steps.append(Step(one.key, text, one.old, tuple(opening), shown, stage=1))
-        return steps
+            steps.append(Step(_drop(host, name), f"drop {name}", host, tuple(drop), final=True))
+        # While something is left, the splits stay known: a later run looks at it again.
+        return steps if self.left else [*steps, *[await self._opening(one) for one in listed]]
+
+    async def _opening(self, split: Split) -> Step:
+        """Takes the rest of a split's fence away, and notes that nothing of it is left."""
+        opening: list[str] = []
+        if not (await replication.flavour(self._hosts, split.old)).read_only_databases:
+            opening = fence.unlogged(split.fence.open())
+        text = f"give the accounts the rights that they had before operation {split.number}"
+        if not opening:
+            text, opening = f"note that nothing of operation {split.number} is left", ["DO 0"]
+        shown = () if len(opening) > 1 else (text,)
+        return Step(split.key, text, split.old, tuple(opening), shown, stage=1)
+
+    async def _sure(
+        self, found: Sequence[Left], listed: Sequence[Split], operation: Operation | None
+    ) -> list[Left]:
+        """Those whose rows the master that serves them has, too; the others are in `left`."""
+        planned = operation.planned if operation is not None else {}
+        open_again = await self._open_again(found, listed)
+        served = await asyncio.to_thread(self._served)
+        earliest = min(one.version for one in listed)
+        sure, reasons = [], dict[tuple[Host, str], list[str]]()
+        for host, name, owner in found:
+            why = doubt(name, host, served, earliest)
+            if not why and (host, name) in open_again and _drop(host, name) not in planned:
+                why = "it is not READ ONLY any more, as the split has left it: it may have been written to"
+            if why:
+                reasons.setdefault((host, why), []).append(name)
+            else:
+                sure.append((host, name, owner))
+        for host, owner in dict.fromkeys((host, owner) for host, _, owner in sure):
+            names = [name for at, name, by in sure if (at, by) == (host, owner)]
+            full = await databases_with_rows(self._hosts, host, names)
+            lacking = set(full) - set(await databases_with_rows(self._hosts, owner, full))
+            sure = [one for one in sure if not (one[0] == host and one[1] in lacking)]
+            if lacking:
+                reasons[host, f"it has rows, and {owner}, which serves it, has none"] = sorted(lacking)
+        self.left = [
+            f"{host}: {some(names)} left as it is: {why}. Compare its rows with those that are served"
+            for (host, why), names in reasons.items()
+        ]
+        return sure
+
+    async def _open_again(self, found: Sequence[Left], listed: Sequence[Split]) -> set[tuple[Host, str]]:
+        """The databases that a split has made READ ONLY, and that are so no more."""
+        closed = {(one.old, name) for one in listed for name in one.fence.databases}
+        hosts = dict.fromkeys(host for host, name, _ in found if (host, name) in closed)
+        opened: set[tuple[Host, str]] = set()
+        for host in hosts:
+            if (await replication.flavour(self._hosts, host)).read_only_databases:
+                shut = await read_only_databases(self._hosts, host)
+                opened |= {(at, name) for at, name in closed if at == host and name not in shut}
+        return opened
+
+    def _served(self) -> list[Served]:
+        """The versions of the topology in the history, and the one in use."""
+        layouts = self._settings.all_layouts
+        found = []
+        for one in history(self._store):
+            try:
+                topology = load_topology(one.content, layouts=layouts)
+            except ConfigError:
+                topology = None
+            found.append(Served(one.number, one.reason, topology))
+        if [one.version for one in found[-1:]] != [self._topology.version]:
+            found.append(Served(self._topology.version, "", self._topology))
+        return found
 
     async def _refuse_used(
         self,
-        drops: Sequence[tuple[Host, str, Host]],
+        drops: Sequence[Left],
         found: Mapping[Host, frozenset[str]],
     ) -> None:
         problems = [

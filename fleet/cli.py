@@ -306,7 +306,7 @@ def cleanup(
         if not (dry_run and report.steps):
             for line in cleaning.told(report):
                 fleet.console.print(line, markup=False)
-        return finish(report)
+        return finish(report) or (FAILED if cleaning.left else DONE)
 
     raise typer.Exit(run_on_fleet(config, user, password_env, work))
 

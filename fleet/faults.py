@@ -7,6 +7,7 @@ Pure.
     headroom     an AUTO_INCREMENT that is near its end
     rows         rows on a shard that is not theirs
     replication  a slave that does not replicate, or takes writes
+    closed       a master, or a database on it, that takes no writes
     prepared     distributed transactions that are not finished
     grants       rights of the proxy's accounts, too few or too many
     reference    reference tables that are not the same everywhere
@@ -54,12 +55,15 @@ class Definition:
 @dataclass
 class Found:
     """What one host was found to have. `tables`: of the databases that it should have. `full`: the databases
-    that have rows, of those that look like shards' and are in no range; None: nobody has asked.
+    that have rows, of those that look like shards' and are in no range; None: nobody has asked. `closed`: the
+    server takes no writes; `read_only`: databases that take none.
     """
 
     databases: frozenset[str]
     tables: dict[tuple[str, str], Definition] = field(default_factory=dict)
     full: frozenset[str] | None = None
+    closed: bool = False
+    read_only: frozenset[str] = frozenset()
     wanted: dict[str, Definition] = field(default_factory=dict)
     """By the table's name: what this server makes of the schema's definition."""
 
@@ -189,11 +193,32 @@ def _misplaced(
     master = physical[0].host_of(physical[1]) or ""
     if master in found and name in found[master].databases:
         text = f"the database is on two hosts: the topology has it on {master}"
-        remedy = "what a split has left goes with shardgate fleet cleanup; anything else: compare them"
+        remedy = (
+            f"if a split has left it, shardgate fleet cleanup drops it when {master} is shown to have its "
+            "rows; else compare their rows"
+        )
     else:
         text = f"the database is here, but the topology has it on {master}"
         remedy = "move it there, or correct the topology"
     return Fault("misplaced", host, text, remedy, name)
+
+
+def of_writes(plan: Plan, found: Mapping[Host, Found]) -> Iterator[Fault]:
+    """Masters that take no writes, and databases that take none there."""
+    for host, having in found.items():
+        if having.closed:
+            text = "takes no writes: it is read_only, and a master"
+            yield Fault("closed", host, text, _OPENED.format("SET GLOBAL read_only = OFF"))
+        for one in plan.get(host, ()):
+            if one.name in having.read_only:
+                text = "the database takes no writes: it is READ ONLY"
+                yield Fault("closed", host, text, _OPENED.format("ALTER DATABASE … READ ONLY = 0"), one.name)
+
+
+_OPENED: Final = (
+    "a change that is not finished may have closed it: shardgate fleet status, which says how to go on. "
+    "If there is none, and no other server takes writes for the same databases: {}"
+)
 
 
 # --- tables ----------------------------------------------------------------------------------------

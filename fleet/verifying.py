@@ -30,6 +30,7 @@ from fleet.faults import (
     of_databases,
     of_slave,
     of_tables,
+    of_writes,
     orphans,
     pairs,
     read_definition,
@@ -38,6 +39,7 @@ from fleet.faults import (
     wrong_rows_sql,
 )
 from fleet.grants import grants, grants_elsewhere, quoted_account
+from fleet.moves import read_only_databases
 from fleet.references import differing
 from fleet.rights import compare, read_grants
 from fleet.rows import databases_with_rows
@@ -65,6 +67,8 @@ class Verifying:
         self._settings, self._schema, self._topology, self._hosts = settings, schema, topology, hosts
         self._progress, self._deep = progress, deep
         self._plan = plan if plan is not None else wanted(schema, topology)
+        self._serves = plan is None
+        """The masters take writes: asked by a tool, they may be about to."""
         self._faults: list[Fault] = []
 
     async def faults(self) -> list[Fault]:
@@ -74,6 +78,7 @@ class Verifying:
         found = {host: having for host, having in answers if having is not None}
         self._faults += of_databases(self._plan, self._topology, found)
         self._faults += of_tables(self._plan, self._topology, found)
+        self._faults += of_writes(self._plan, found) if self._serves else ()
         await self._references(found)
         mine = [one for one in pairs(self._topology) if one[1] in self._plan]
         for faults in await asyncio.gather(*(slave_faults(self._hosts, *one) for one in mine)):
@@ -108,6 +113,8 @@ class Verifying:
             found = Found(frozenset(held))
             left = orphans(self._plan, self._topology, host, held)
             found.full = frozenset(await databases_with_rows(self._hosts, host, left) if left else ())
+            found.closed = bool(int((await self._hosts.query(host, "SELECT @@GLOBAL.read_only"))[0][0]))
+            found.read_only = await read_only_databases(self._hosts, host)
             tables = {table.name: table for one in self._plan[host] for table in one.tables if table.columns}
             found.wanted = await self._wanted(host, list(tables.values()))
             listed = self._plan[host]

@@ -29,6 +29,8 @@ class ErrorKind:
 
 #: The reply to a statement did not come, or not whole, and its connection is gone.
 _LOST: Final = frozenset({"host_lost", "host_hangs", "reply_missing", "backend_protocol"})
+_GONE: Final = frozenset({"connection_gone", "state_gone"})
+"""The connection is gone, and the statement was not sent."""
 _UNSURE: Final = _LOST | {"settings_failed"}
 #: There was no connection to a host, so nothing was sent to it; or none for this user, which others may have.
 _NO_SHARE: Final = frozenset({"user_share", "user_share_timeout"})
@@ -100,7 +102,7 @@ class ProxyError(Exception):
     @property
     def lost(self) -> bool:
         """Whether a connection is gone, by no doing of the proxy's or the client's."""
-        return self.kind.name in _LOST or self.kind.name == "connection_gone"
+        return self.kind.name in _LOST or self.kind.name in _GONE
 
     @property
     def code(self) -> int:
@@ -407,6 +409,7 @@ _KINDS = (
     ErrorKind("invalid_key", 1366, "HY000", "Incorrect string value for the key of '{table}': its bytes are no text in the column's character set.", "The row's shard is that of the key as it is sent, so none is mended; send it as it is to be stored."),
     ErrorKind("invalid_id", 1264, "22003", "{what} {id} cannot be a row of '{table}': {reason}.", "{alternative}"),
     ErrorKind("no_open_shard", 1105, "HY000", "No shard of keyspace '{keyspace}' is open for new objects.", "Open a range in the topology."),
+    ErrorKind("xa_outside", 1400, "XAE09", "XAER_OUTSIDE: Some work is done outside global transaction"),
     ErrorKind("table_not_locked", 1100, "HY000", "Table '{table}' was not locked with LOCK TABLES", "UNLOCK TABLES first: LOCK TABLES locks no sharded tables."),
     ErrorKind("tables_not_locked", 1105, "HY000", "LOCK TABLES locks nothing on {tables}: their rows are on many servers.", "Use START TRANSACTION and SELECT … FOR UPDATE."),
     ErrorKind("shard_offline", 1105, "HY000", "Shard {shard} of keyspace '{keyspace}' is {state}.", "Try again when the topology serves it."),
@@ -495,6 +498,11 @@ _KINDS = (
         "connection_gone", 1158, "HY000",
         "Lost connection to MySQL server {host} before the statement was sent.",
         "It was not executed. What the session had on that connection (locks, temporary tables) is gone.",
+    ),
+    ErrorKind(
+        "state_gone", 1158, "HY000",
+        "Lost connection to MySQL server {reason}: what the session had on that connection (locks, temporary tables, what the last statement has set) is gone.",
+        "This statement was not executed.",
     ),
     ErrorKind(
         "host_hangs", 1159, "HY000",

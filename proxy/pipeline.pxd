@@ -19,5 +19,5 @@ cpdef bint _ask_point(Exchange client, plan, values) except -1
 cpdef _select(Exchange client, plan, literals)
 cpdef _write(Exchange client, plan, literals)
 cpdef _insert(Exchange client, plan, literals)
-@cython.locals(relay=Relay, snapshot=Snapshot, session=Session)
+@cython.locals(relay=Relay)
 cpdef bint _insert_one(Exchange client, plan, values) except -1

@@ -17,10 +17,12 @@ from proxy.engine.admission import (
     admit_host,
     admit_plan,
     admit_routine,
+    is_free,
     scatter_ceiling,
 )
 from proxy.engine.cached import from_cache, touch
 from proxy.engine.choosing import any_open
+from proxy.engine.lease import forget_closed
 from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders, host_of
 from proxy.engine.outside_transaction import reject, run_for_nothing, run_outside_transaction
@@ -115,6 +117,8 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
     client.kind = plan.kind
     transaction = session.transaction
     restricted = session.user.databases is not None or transaction.lost or transaction.pins
+    if transaction.pins:
+        forget_closed(client)
     if restricted or plan.access > session.user.role:
         admit_plan(session, plan, sql)
     if plan.implicit_commit and commits_first(client, plan):
@@ -225,7 +229,7 @@ def _load_local(client: Exchange, plan: LoadLocal, literals: Values) -> None:
     if not session.local_files:
         raise ProxyError(session.env.flavour.local_files_error)
     host = statement.host(client.snapshot.topology)
-    admit_host(client, statement, host)
+    admit_host(client, statement, host, write=True)
     sql = sent(client, statement, literals)
     effects = effects_on(client, host, plan)
     client.relay.run(
@@ -266,10 +270,9 @@ def _loads(client: Exchange, keyspace: str, shards: Sequence[int]) -> Sequence[L
 
 def _ask_point(client: Exchange, plan: ShardSelect | ShardWrite, values: Values) -> bool:
     """Send a statement that one ID routes, which is the usual case: there is nothing to check or merge."""
-    snapshot = client.snapshot
-    if not snapshot.all_serving or client.session.transaction_mode != "multi":
+    if not is_free(client):
         return False
-    point = at_point(plan.point, values, snapshot.topology)
+    point = at_point(plan.point, values, client.snapshot.topology)
     if point is None:
         return False
     relay = client.relay
@@ -377,16 +380,13 @@ def _insert(client: Exchange, plan: Insert, literals: Values) -> None:
 
 def _insert_one(client: Exchange, plan: Insert, values: Values) -> bool:
     """Send an INSERT of one row, which is the usual case: as `_run_write`, with nothing to check."""
-    snapshot = client.snapshot
-    session = client.session
-    if not snapshot.all_serving or session.transaction_mode != "multi" or session.transaction.pins:
+    topology = client.snapshot.topology
+    if not is_free(client) or plan.asks or plan.returning:
         return False
-    if plan.asks or plan.returning:
-        return False
-    alone = plan.at_one(values, snapshot.topology, any_open(client, plan))
+    alone = plan.at_one(values, topology, any_open(client, plan))
     if alone is None:
         return False
-    load = client.services.backends.loads.shard(alone.database, snapshot.topology)
+    load = client.services.backends.loads.shard(alone.database, topology)
     relay, given = client.relay, not alone.generated
     shards = () if load is None else (load,)
     relay.run(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from config.flavour import FLAVOURS, MYSQL, Flavour
+from config.flavour import FLAVOURS, MYSQL, MYSQL_WITHOUT_DIGESTS, Flavour
 
 from .fingerprint import Findall, findall
 
@@ -73,7 +73,8 @@ class Env:
         )
         bits = "".join("01"[flag] for flag in flags)
         charsets = f"{self.charset}/{self.connection}/{self.codec}"
-        text = f"{bits}{self.exact} {self.flavour.name}{self.server_version} {charsets} {self.database or ''}"
+        server = f"{self.flavour.name}{self.server_version}{'' if self.flavour.digests else _NO_DIGESTS}"
+        text = f"{bits}{self.exact} {server} {charsets} {self.database or ''}"
         object.__setattr__(self, "key", text.encode("utf-8", "surrogateescape"))
         object.__setattr__(self, "findall", findall(self.ansi_quotes, self.no_backslash_escapes))
 
@@ -83,6 +84,7 @@ def database_of(key: bytes) -> str:
     return key.split(b" ", 3)[3].decode("utf-8", "replace")
 
 
+_NO_DIGESTS = "-"
 _FLAGS = (
     *("ansi_quotes", "no_backslash_escapes", "pipes_as_concat", "high_not_precedence", "ignore_space"),
     *("scatter_writes", "with_deleted", "parameters", "each_shard"),
@@ -94,11 +96,12 @@ def env_of(key: bytes) -> Env:
     bits, server, charsets, database = key.decode("utf-8", "surrogateescape").split(" ", 3)
     flags = {name: bit == "1" for name, bit in zip(_FLAGS, bits, strict=False)}
     flavour = next(one for name, one in FLAVOURS.items() if server.startswith(name))
+    version = int(server.removeprefix(flavour.name).removesuffix(_NO_DIGESTS))
     charset, connection, codec = charsets.split("/")
     return Env(
         database=database if bits[len(_FLAGS)] == "1" else None,
-        server_version=int(server.removeprefix(flavour.name)),
-        flavour=flavour,
+        server_version=version,
+        flavour=MYSQL_WITHOUT_DIGESTS if server.endswith(_NO_DIGESTS) else flavour,
         charset=charset,
         connection=connection,
         codec=codec,

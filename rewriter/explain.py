@@ -31,10 +31,12 @@ from .plans import (
     ReadThenWrite,
     Reorder,
     SetStatement,
+    SystemViews,
 )
 from .plans.gather import Gather
 from .plans.inserting import Insert
 from .plans.join import Join
+from .plans.limits import Operand
 from .plans.sharded import Sharded
 from .plans.variants import by_variant
 from .route.routing import ALL, Comparison, Route
@@ -266,9 +268,32 @@ def _databases(plan: Plan, values: Values, topology: Topology, read: _Read) -> _
     return [("databases", ", ".join(plan.databases))] if plan.databases else []
 
 
+def _viewed(plan: SystemViews, values: Values, topology: Topology, read: _Read) -> _Rows:
+    """Which rows of each view the query asks for, and which of its columns."""
+    rows = _databases(plan, values, topology, read)
+    for view, limits in zip(plan.views, plan.limits, strict=True):
+        databases = _among(limits.schemas, values) or "all databases that the user sees, on all hosts"
+        tables = _among(limits.tables, values)
+        rows.append(("rows of", f"{view}: {databases}" + (f"; tables {tables}" if tables else "")))
+    if plan.reads is None:
+        rows.append(("", "with all columns"))
+    return rows
+
+
+def _among(operands: Sequence[Operand] | None, values: Values) -> str:
+    """The values, as they are written; "" for any."""
+    texts = [
+        (b"'" * one.literal + values[one.value]).decode("utf-8", "replace")
+        for one in (operands or ())[:MAX_LISTED]
+    ]
+    more = len(operands or ()) - len(texts)
+    return ", ".join(texts) + (f" and {more} more" if more else "")
+
+
 _STEPS: Final[Mapping[type[Plan], Callable[[Any, Values, Topology, _Read], _Rows]]] = by_variant(
     {
         OneHost: _databases,
+        SystemViews: _viewed,
         LoadLocal: _databases,
         Sharded: _routed,
         Gather: _gathered,

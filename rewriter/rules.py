@@ -351,7 +351,7 @@ def _elsewhere(statement: Statement) -> Plan | None:
     for at in range(1, len(source.tokens)):
         if not source.is_name(at):
             continue
-        if source.is_word(at, "NEW", "OLD") and source.is_word(0, "CREATE"):
+        if form.objects is Objects.TRIGGER and source.is_word(at, "NEW", "OLD"):
             continue  # a row, in a trigger's body
         qualifies = source.is_op(at + 1, ".") and not source.is_op(at - 1, ".")
         if qualifies or source.is_word(at - 1, "FROM", "IN"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from config.flavour import flavour_of
 from proxy.backends.settings import LOGIN, LOGIN_STATEMENT, UNKNOWN
 from proxy.errors import ProxyError
 from proxy.wire.packets import frame
@@ -14,8 +15,15 @@ from .collect import Collector
 from .connection import BackendConnection, Owner
 
 PING: Final = frame(b"\x0e")
-#: A reset leaves the server's own character set, not that of the log-in, so it is set again.
+#: A reset leaves the server's own character set, not that of the log-in, so it is set again. It also leaves
+#: the role that SET ROLE in a routine or a prepared text has set.
 _RESET: Final = frame(b"\x1f") + frame(b"\x03" + LOGIN_STATEMENT)
+_DEFAULT_ROLE: Final = frame(b"\x03SET ROLE DEFAULT")
+_HAS_DEFAULT_ROLE: Final = frame(
+    b"\x03SELECT CURRENT_ROLE() <=> "
+    b"(SELECT MAX(role_name) FROM information_schema.applicable_roles WHERE is_default = 'YES')"
+)
+"""For MariaDB, which has no statement for the default role."""
 
 
 class Look:
@@ -49,14 +57,19 @@ async def reset(conn: BackendConnection, seconds: float) -> bool:
     conn.settings = UNKNOWN
     try:
         async with asyncio.timeout(seconds):
-            await collector.run(conn, _RESET, sync_packets=1)
+            sets_role = flavour_of(conn.version).sets_default_role
+            packets = _RESET + (_DEFAULT_ROLE if sets_role else _HAS_DEFAULT_ROLE)
+            await collector.run(conn, packets, sync_packets=2)
     except (ProxyError, TimeoutError):
         conn.close()
         return False
     except Exception:  # a bug must not keep a place in the pool for ever
         conn.close()
         raise
-    if collector.ok is None or conn.in_transaction:
+    own_role = (
+        collector.ok is not None if sets_role else collector.err is None and collector.values() == [[b"1"]]
+    )
+    if not own_role or conn.in_transaction:
         conn.close()
         return False
     conn.settings = LOGIN

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from time import monotonic
+from typing import Final
 
 from proxy.errors import ProxyError
 from proxy.wire.attributes import NOTHING
@@ -14,6 +15,8 @@ from proxy.wire.resultset import NUMERIC, decode_column, decode_row
 from proxy.wire.rows import ResultReader, split_rows
 
 from .connection import BackendConnection
+
+_KILLED: Final = 1317
 
 
 async def end_of_reply(conn: BackendConnection, end: asyncio.Future[None], *, kill: bool = True) -> None:
@@ -94,12 +97,24 @@ class Collector:
     async def query(self, conn: BackendConnection, sql: bytes) -> Collector:
         return await self.run(conn, frame(b"\x03" + sql))
 
-    def values(self) -> list[list[bytes | None]]:
-        """The rows as values; None is NULL. Texts are as the session's results are; but of character sets
-        that are not read byte by byte (ucs2 and its kin) they come in UTF-8. ProxyError when they are none.
+    @classmethod
+    async def after_statement(cls, conn: BackendConnection, sql: bytes) -> Collector:
+        """Ask about a statement that has ended. A KILL QUERY for that statement may come late and end the
+        question, which is then asked again.
+        """
+        found = await cls().query(conn, sql)
+        if found.err is not None and found.err.code == _KILLED:
+            found = await cls().query(conn, sql)
+        return found
+
+    def values(self, *, first: int = 0, most: int | None = None) -> list[list[bytes | None]]:
+        """The rows as values, or `most` of them from `first` on; None is NULL. Texts are as the session's
+        results are; but of character sets that are not read byte by byte (ucs2 and its kin) they come in
+        UTF-8. ProxyError when they are none.
         """
         try:
-            rows = [decode_row(row, len(self.columns)) for row in self.rows]
+            chosen = self.rows if most is None else self.rows[first : first + most]
+            rows = [decode_row(row, len(self.columns)) for row in chosen]
         except ProtocolError as problem:
             raise ProxyError("backend_protocol", host=self._host, reason=str(problem)) from None
         for place, payload in enumerate(self.columns):

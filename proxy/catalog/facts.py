@@ -92,6 +92,8 @@ class ServerFacts:
     defaults: dict[str, bytes] = field(default_factory=dict)  # what `ask_defaults` gives
     collations: Collations = field(default_factory=Collations)
     extended: int = 0  # the server's MariaCapability flags
+    digests: bool = True
+    """MD5, SHA and SHA1 are the server's own functions, or those of a component."""
 
     @property
     def autocommit(self) -> bool:
@@ -111,7 +113,8 @@ async def ask(conn: BackendConnection) -> ServerFacts:
     }
     usual = [one for one in by_id.values() if not _TAILORED.search(one[1])]
     collations = Collations(by_id, defaults, await _pads(conn, usual), (_text(charset), _text(collation)))
-    return ServerFacts(conn.version, await ask_defaults(conn), collations, conn.offers)
+    digests = (await Collector().query(conn, b"SELECT MD5('')")).err is None
+    return ServerFacts(conn.version, await ask_defaults(conn), collations, conn.offers, digests)
 
 
 async def ask_defaults(conn: BackendConnection) -> dict[str, bytes]:

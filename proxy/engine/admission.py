@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, assert_never
 from config.topology import State, Topology
 from proxy.engine.lease import end_transaction
 from proxy.errors import Held, ProxyError
-from proxy.session.transaction import XA, Spot
+from proxy.session.transaction import STATE_GONE, XA, Spot
 from rewriter.fingerprint import first_word
 from rewriter.plan import Access, AfterLoss
 from rewriter.plans import Bound, HostStatement, OneHost, Plan
 from rewriter.sql.privileges.beyond import EVERY_DATABASE
-from rewriter.sql.statements.forms import Kind
+from rewriter.sql.statements.forms import Kind, Runs
 from rewriter.sql.statements.table import UNKNOWN
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Planned(NamedTuple):
 
 class Placed(NamedTuple):
     """A statement whose shards and hosts are known. `scatter`: it has no condition that names its shards;
-    `joins`: it takes part in the client's transaction.
+    `joins`: it takes part in the client's transaction; `begins_xa`: it is XA START.
     """
 
     session: Session
@@ -87,6 +87,7 @@ class Placed(NamedTuple):
     write: bool = False
     scatter: bool = False
     joins: bool = True
+    begins_xa: bool = False
 
 
 class Sent(NamedTuple):
@@ -181,6 +182,8 @@ def check_lost(asked: Planned) -> Verdict:
     transaction, plan = asked.session.transaction, asked.plan
     if not transaction.lost:
         return PROCEED
+    if transaction.lost_by == STATE_GONE:
+        return Refuse(transaction.loss)
     match plan.after_loss:
         case AfterLoss.REFUSED:
             return Refuse(transaction.loss)
@@ -278,6 +281,13 @@ def check_own_xa(placed: Placed) -> Verdict:
     )
 
 
+def check_xa_start(placed: Placed) -> Verdict:
+    """XA START while a transaction is open on another host, which that host's server does not know of."""
+    if placed.begins_xa and any(placed.session.transaction.elsewhere(spot.host) for spot in placed.spots):
+        return Refuse(ProxyError("xa_outside"))
+    return PROCEED
+
+
 def check_distributed(placed: Placed) -> Verdict:
     """transaction_mode = 'xa': which host holds the decision must be known before a second one takes part,
     and it must be able to write that.
@@ -331,16 +341,21 @@ def check_results(sent: Sent) -> Verdict:
 
 
 def check_begins(sent: Sent) -> Verdict:
-    """CALL of what begins a transaction of its own while the client's is on other hosts, too: it would commit
-    one host's part of it, and nothing would tell.
+    """CALL of what begins a transaction of its own, or ends one, while the client's is on other hosts: one
+    host's part would be committed, and nothing would tell. If it is open here, too, the reply tells.
     """
-    elsewhere = sent.bodies is not None and sent.session.transaction.elsewhere(sent.host)
-    if not elsewhere or sent.bodies is None or not sent.bodies.begins(sent.plan.names):
+    bodies, transaction = sent.bodies, sent.session.transaction
+    if bodies is None or not transaction.elsewhere(sent.host):
+        return PROCEED
+    here = transaction.held.get(sent.host)
+    open_here = transaction.explicit or (here is not None and here.in_transaction)
+    ends = not open_here and bodies.ends(sent.plan.names)
+    if not ends and not bodies.begins(sent.plan.names):
         return PROCEED
     return Refuse(
         ProxyError(
             "not_supported_yet",
-            what="CALL of a procedure that begins a transaction",
+            what=f"CALL of a procedure that {'ends' if ends else 'begins'} a transaction",
             reason="the transaction that is open is on several hosts",
             alternative="COMMIT first.",
         )
@@ -370,7 +385,14 @@ def check_table_locks(asked: Planned) -> Verdict:
 RIGHTS: Final = (check_reserved, check_databases, check_role, check_every_database, check_unseen)
 PREPARED: Final = (*RIGHTS, check_read_only, check_table_locks)
 PLANNED: Final = (*RIGHTS, check_lost, check_read_only, check_table_locks)
-PLACED: Final = (check_scatter, check_states, check_single, check_own_xa, check_distributed)
+PLACED: Final = (
+    check_scatter,
+    check_states,
+    check_single,
+    check_own_xa,
+    check_xa_start,
+    check_distributed,
+)
 SENT: Final = (check_results, check_begins)
 
 Known = TypeVar("Known", Planned, Placed, Sent)
@@ -413,7 +435,7 @@ def admit_pinned(client: Exchange) -> None:
 def admit_bound(client: Exchange, keyspace: str, bound: Bound, *, write: bool, joins: bool = True) -> None:
     """PLACED for a statement on the tables of `keyspace` ("": of none that is sharded). Raises ProxyError."""
     scatter = bound.scatter and not write
-    if not _free(client) or (scatter and not client.session.user.scatter_allowed):
+    if not is_free(client) or (scatter and not client.session.user.scatter_allowed):
         _admit_placed(client, spots_of(keyspace, bound.statements), write=write, scatter=scatter, joins=joins)
 
 
@@ -433,14 +455,24 @@ def admit_everywhere(client: Exchange, bound: Bound) -> None:
     _act(decide((check_states,), Placed(client.session, topology, frozen, write=True)), client.session)
 
 
-def admit_host(client: Exchange, plan: OneHost, host: str) -> None:
-    """PLACED for what one host runs. Raises ProxyError."""
-    if not _free(client):
-        spots = [Spot(host, *place) for place in plan.named_places] or [Spot(host)]
-        _admit_placed(client, spots, write=plan.access > Access.READ)
+def admit_host(client: Exchange, plan: OneHost, host: str, *, write: bool | None = None) -> None:
+    """PLACED for what one host runs. `write`: it may write; None: the plan tells. Raises ProxyError."""
+    begins_xa = plan.effects is not None and XA in plan.effects.pins
+    if is_free(client) and not begins_xa:
+        return
+    if write is None:
+        write = plan.access > Access.READ or plan.facts.form.runs is Runs.ANYTHING
+    spots = [Spot(host, *place) for place in plan.named_places] or [Spot(host)]
+    _admit_placed(client, spots, write=write, begins_xa=begins_xa)
 
 
-def _free(client: Exchange) -> bool:
+def admit_assignment(client: Exchange, host: str, *, write: bool) -> None:
+    """PLACED for a SET that a host evaluates. `write`: code that it calls may write. Raises ProxyError."""
+    if not is_free(client):
+        _admit_placed(client, [Spot(host)], write=write, joins=False)
+
+
+def is_free(client: Exchange) -> bool:
     """The usual case: neither a shard's state nor the transaction's mode restricts anything, nor what the
     session keeps on a host.
     """
@@ -450,10 +482,16 @@ def _free(client: Exchange) -> bool:
 
 
 def _admit_placed(
-    client: Exchange, spots: Sequence[Spot], *, write: bool, scatter: bool = False, joins: bool = True
+    client: Exchange,
+    spots: Sequence[Spot],
+    *,
+    write: bool,
+    scatter: bool = False,
+    joins: bool = True,
+    begins_xa: bool = False,
 ) -> None:
     session = client.session
-    placed = Placed(session, client.snapshot.topology, spots, write, scatter, joins)
+    placed = Placed(session, client.snapshot.topology, spots, write, scatter, joins, begins_xa)
     _act(decide(PLACED, placed), session)
     if joins and _stays(session):
         before = session.transaction.spots if session.transaction.open else ()

@@ -92,9 +92,11 @@ class Clients:
         *,
         server_version: str,
         defaults: Mapping[str, bytes],
+        digests: bool,
     ) -> Session:
         """A session for a client that has logged in, perhaps in place of another. `defaults`: the servers'
-        own settings. ProxyError when the user has too many, or statements cannot be read with the sql_mode.
+        own settings; `digests`: they have MD5 and SHA1. ProxyError when the user has too many, or statements
+        cannot be read with the sql_mode.
         """
         sql_modes(defaults.get("sql_mode", b"''"))
         user = self.users.get(user_name)
@@ -107,7 +109,7 @@ class Clients:
                 raise ProxyError("too_many_user_connections", user=user_name, limit=user.max_connections)
         if client.session is not None:
             client.leave_books()
-        session = Session(id, user, address, server_version, defaults)
+        session = Session(id, user, address, server_version, defaults, digests=digests)
         session.transaction_mode = user.transaction_mode
         session.memory, session.memory_limit = self.memory, self.limits.session_memory
         session.variables_limit = self.limits.user_variables

@@ -11,6 +11,7 @@ import structlog
 
 from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
+from proxy.engine.lease import lost_after_reply
 from proxy.engine.left_behind import (
     ask_after_code,
     ask_after_routine,
@@ -25,7 +26,7 @@ from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Diagnostics
 from proxy.wire.charsets import values_codec
 from proxy.wire.constants import Status
-from proxy.wire.packets import Err, frame
+from proxy.wire.packets import Err, query_packet
 from rewriter.plans import Values
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.found_rows import PRIMED
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from proxy.session.state import Session
 
 _IN_TRANS = int(Status.IN_TRANS)
-SHOW_WARNINGS: Final = frame(b"\x03SHOW WARNINGS")
+SHOW_WARNINGS: Final = query_packet(b"SHOW WARNINGS")
 
 
 def opens(session: Session, conn: BackendConnection) -> bool:
@@ -97,14 +98,22 @@ async def drain_diagnostics(
             if effects is not None and effects.tables and not failed:
                 await client.services.serving.tables_changed()
     except (ProxyError, TimeoutError):
-        conn.close()
+        _is_lost(client, conn, effects)
     except Exception as bug:  # the client gets its reply all the same, and nobody else this connection
         log.error("what a statement left behind cannot be read", host=conn.host, exc_info=bug)
-        conn.close()
+        _is_lost(client, conn, effects)
     found[:] = logical_rows(client, found)
     if error is not None:
         say_state(found, error)
     return found
+
+
+def _is_lost(client: Exchange, conn: BackendConnection, effects: Effects | None) -> None:
+    """The connection does not answer behind a reply: with warnings alone nothing is lost but these."""
+    if effects is None:
+        conn.close()
+    else:
+        lost_after_reply(client, conn)
 
 
 def say_state(found: list[Diagnostic], error: Err | ProxyError) -> None:
@@ -117,7 +126,7 @@ def say_state(found: list[Diagnostic], error: Err | ProxyError) -> None:
 
 async def fetch_warnings(conn: BackendConnection, total: int = 0) -> Diagnostics:
     """SHOW WARNINGS of the statement that `conn` ran last. `total`: how many its reply said there are."""
-    reply = await Collector().run(conn, SHOW_WARNINGS)
+    reply = await Collector.after_statement(conn, b"SHOW WARNINGS")
     codec = values_codec(conn.settings.get("character_set_results"))
     return diagnostics_of(reply.values(), total, codec)
 

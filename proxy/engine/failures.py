@@ -9,7 +9,7 @@ from proxy.engine.problems import DENIED, place
 from proxy.errors import Held, ProxyError
 from proxy.load import missed as count_missed
 from proxy.session.outcome import Diagnostic
-from proxy.session.transaction import CUT, Transaction
+from proxy.session.transaction import CUT, STATE_GONE, Transaction
 from proxy.session.values import values_of
 from proxy.stats import Visit
 from proxy.wire.constants import UNKNOWN_COLUMN
@@ -33,10 +33,14 @@ _COLUMN: Final = re.compile(r"'(?:([^']*)\.)?([^'.]+)' in ")
 
 def lost_with(transaction: Transaction, error: ProxyError | Err) -> ProxyError | Err:
     """What the client is told of an error while its transaction is lost: of a connection that went with it,
-    what became of the transaction, unless that is not known.
+    what became of the transaction, unless that is not known. It also tells of state that is gone.
     """
-    transaction.told = True
     gone = error.lost if isinstance(error, ProxyError) else error.code in ENDED
+    if transaction.lost_by == STATE_GONE:
+        if gone:
+            transaction.forget_loss()
+        return error
+    transaction.told = True
     return transaction.loss if gone and transaction.lost_by == CUT else error
 
 

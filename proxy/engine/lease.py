@@ -385,7 +385,8 @@ def lost(client: Exchange, conn: BackendConnection, error: ProxyError | None) ->
     if client.closed or not (held or _opens_by_itself(session, conn.host)):
         return
     carried = transaction.explicit or not session.autocommit or conn.in_transaction
-    xa = XA in transaction.pins.get(conn.host, ())
+    kept = transaction.pins.get(conn.host, ())
+    xa = XA in kept
     drop(client, conn)
     ending, known = transaction.ending, (transaction.lost_by, transaction.lost)
     end_transaction(session)
@@ -395,6 +396,22 @@ def lost(client: Exchange, conn: BackendConnection, error: ProxyError | None) ->
         reason = error.text if error is not None else f"Lost connection to MySQL server {conn.host}"
         became = UNKNOWN if xa else _became(client, error)  # a prepared one outlives its connection
         transaction.refuse(became, reason.removesuffix("."))
+    elif kept:
+        transaction.lose_state(conn.host)
+
+
+def lost_after_reply(client: Exchange, conn: BackendConnection) -> None:
+    """The server has answered a statement, but what that has left on `conn` cannot be read: the connection is
+    closed. The next statement is refused.
+    """
+    conn.close()
+    transaction = client.session.transaction
+    if transaction.held.get(conn.host) is conn:
+        return  # who gives it back says what is lost with it
+    if conn.in_transaction:  # which the statement itself has begun
+        transaction.refuse(CUT, f"Lost connection to MySQL server {conn.host}")
+    else:
+        transaction.lose_state(conn.host)
 
 
 def _opens_by_itself(session: Session, host: str) -> bool:

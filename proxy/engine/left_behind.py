@@ -205,10 +205,10 @@ async def ask_next_transaction(session: Session, conn: BackendConnection) -> Non
     if session.transaction.locks_tables:  # START TRANSACTION would end LOCK TABLES, which uses it up
         session.use_up()
         return
-    begun = await Collector().query(conn, b"START TRANSACTION")
+    begun = await Collector.after_statement(conn, b"START TRANSACTION")
     if begun.ok is None:
         return
-    await Collector().query(conn, b"ROLLBACK" + PLAINLY)
+    await Collector.after_statement(conn, b"ROLLBACK" + PLAINLY)
     if said.read_only is own or bool(begun.ok.status & _READ_ONLY) is own:
         session.use_up()
 
@@ -229,8 +229,8 @@ async def _adopt_next_transaction(
         if said != PLAIN:
             session.set_next(said)
     elif said != PLAIN or (told is None and conn.tracked_before):
-        begun = await Collector().query(conn, b"START TRANSACTION")
-        await Collector().query(conn, b"ROLLBACK" + PLAINLY)
+        begun = await Collector.after_statement(conn, b"START TRANSACTION")
+        await Collector.after_statement(conn, b"ROLLBACK" + PLAINLY)
         read_only = begun.ok is not None and bool(begun.ok.status & _READ_ONLY)
         if said == PLAIN and read_only is not bool(modes_of(session.settings).read_only):
             said = Characteristics(read_only=read_only)  # the same as tracking knew of another one
@@ -239,7 +239,7 @@ async def _adopt_next_transaction(
     elif told is not None and session.transaction.next is not None:
         session.use_up()
     if effects.routine or effects.calls:  # behind all else, so that tracking knows of nothing any more
-        await Collector().query(conn, TELL_TRANSACTION_NO_MORE)
+        await Collector.after_statement(conn, TELL_TRANSACTION_NO_MORE)
 
 
 async def ask_left_behind(
@@ -263,7 +263,7 @@ async def ask_left_behind(
     asked = [b"LAST_INSERT_ID()"] if asks else []
     asked += [] if counted else [b"FOUND_ROWS()"]
     if asked:
-        reply = await Collector().query(conn, b"SELECT " + b", ".join(asked) + _ONE)
+        reply = await Collector.after_statement(conn, b"SELECT " + b", ".join(asked) + _ONE)
         if reply.err is None:
             row = reply.values()[0]
             id = int(row[0] or 0) if asks else 0
@@ -348,7 +348,7 @@ async def _read_all(client: Exchange, conn: BackendConnection, effects: Effects,
     session, plan = client.session, client.plan
     words = frozenset[str]() if plan is None else plan.names
     names_sql = _NAMES[session.env.flavour.name]
-    reply = await Collector().query(conn, names_sql)
+    reply = await Collector.after_statement(conn, names_sql)
     known = client.services.routines.bodies.get(conn.host)
     left = known.called(effects.procedure, words) if known is not None and effects.procedure else None
     if reply.err is not None and left is None:
@@ -398,14 +398,14 @@ async def _has_temporary_tables(session: Session, conn: BackendConnection, *, ex
     MariaDB counts their making for each connection, MySQL that of all tables; both begin anew with a reset,
     which each connection gets that had some.
     """
-    reply = await Collector().query(conn, b"SHOW SESSION STATUS LIKE 'Com_create%table'")
+    reply = await Collector.after_statement(conn, b"SHOW SESSION STATUS LIKE 'Com_create%table'")
     counted = session.env.flavour.counts_temporary_tables
     name = b"Com_create_temporary_table" if counted else b"Com_create_table"
     if reply.err is not None or [name, b"0"] in reply.values():
         return False
     if counted or executes:  # of which nobody knows the text
         return True
-    reply = await Collector().query(conn, _TEMPORARY)
+    reply = await Collector.after_statement(conn, _TEMPORARY)
     return reply.err is None and bool(reply.rows)
 
 
@@ -439,7 +439,7 @@ async def read_variables(session: Session, conn: BackendConnection, names: Itera
             variable, session.variables_limit, variable,
         )  # fmt: skip
         parts.append(b"%s, %s, COLLATION(%s)" % (variable, digits, variable))
-    reply = await Collector().query(conn, b"SELECT " + b", ".join(parts) + _ONE)
+    reply = await Collector.after_statement(conn, b"SELECT " + b", ".join(parts) + _ONE)
     if reply.err is not None:
         conn.close()
         reason = f"cannot read user variables back: {reply.err.text()}"

@@ -19,7 +19,8 @@ async def shown_by(conn: BackendConnection, session: Session, names: list[str]) 
     if not asked:
         return {}
     quoted = b", ".join(quote(name, no_backslash_escapes=True) for name in asked)
-    reply = await Collector().query(conn, b"SHOW SESSION VARIABLES WHERE Variable_name IN (" + quoted + b")")
+    sql = b"SHOW SESSION VARIABLES WHERE Variable_name IN (" + quoted + b")"
+    reply = await Collector.after_statement(conn, sql)
     if reply.err is not None:
         return {}
     rows = [[(value or b"").decode("utf-8", "replace") for value in row] for row in reply.values()]
@@ -32,7 +33,7 @@ async def read_back(conn: BackendConnection, names: list[str]) -> dict[str, byte
     """
     if not names:
         return {}
-    reply = await Collector().query(conn, query_of(names))
+    reply = await Collector.after_statement(conn, query_of(names))
     if reply.err is not None:
         conn.close()
         raise ProxyError("internal", reason=f"cannot read {', '.join(names)} back: {reply.err.text()}")

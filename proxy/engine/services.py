@@ -185,9 +185,14 @@ class Services:
 
     def open_session(self, client: Connected, id: int, user: str, address: str) -> Session:
         """`Clients.open_session` with what servers say of themselves."""
-        version, defaults = self.server_version, self.facts.defaults
         session = self.clients.open_session(
-            client, id, user, address, server_version=version, defaults=defaults
+            client,
+            id,
+            user,
+            address,
+            server_version=self.server_version,
+            defaults=self.facts.defaults,
+            digests=self.facts.digests,
         )
         session.lock_holders = self._lock_holders
         session.identities = self.resolver.decisions.identities

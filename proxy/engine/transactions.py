@@ -121,7 +121,7 @@ def _end(client: Exchange, plan: EndTransaction, sql: bytes) -> None:
         return
     transaction = client.session.transaction
     session = client.session
-    completion = plan.completion or completion_of(session.settings)
+    completion = plan.completion(completion_of(session.settings))
     begun, next_, modes = PLAIN, transaction.next, modes_of(session.settings)
     if transaction.explicit:
         begun, modes = transaction.begin, transaction.modes or modes

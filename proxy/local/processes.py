@@ -177,7 +177,7 @@ async def _process_list(client: Exchange, *, full: bool) -> None:
 async def process_constants(
     client: Exchange, conn: BackendConnection, definitions: Sequence[bytes], before: bytes
 ) -> list[bytes]:
-    """The sessions as SELECTs of constants, for columns with these definitions; see `rows.constant`. Their
+    """The sessions as lists of constants, for columns with these definitions; see `rows.constant`. Their
     states are those that the host of `conn` tells.
     """
     told = await Collector().query(conn, b"SHOW PROCESSLIST")
@@ -188,8 +188,7 @@ async def process_constants(
 def _constants(rows: Sequence[Mapping[str, Any]], definitions: Sequence[bytes], before: bytes) -> list[bytes]:
     columns = [decode_column(payload) for payload in definitions]
     return [
-        b"SELECT "
-        + b", ".join(
+        b", ".join(
             constant(value, column, before)
             for value, column in zip(_values(row, columns), columns, strict=True)
         )
@@ -230,7 +229,7 @@ def _grants(user: User) -> list[str]:
 
 
 def privilege_constants(user: User, view: str, definitions: Sequence[bytes], before: bytes) -> list[bytes]:
-    """The user's privileges as SELECTs of constants, for a view of information_schema with columns of these
+    """The user's privileges as lists of constants, for a view of information_schema with columns of these
     definitions. Privileges are for everything or for databases: views of tables and columns have none.
     """
     names = (_ALL if user.role is Role.ADMIN else _PRIVILEGES[user.role]).split(", ")

@@ -15,6 +15,7 @@ from proxy.backends.collect import Collector
 from proxy.backends.connection import BackendConnection
 from proxy.backends.settings import RESULTS, TRACK, TRACKING, TYPED_NULL, variable_name
 from proxy.catalog.facts import ask_defaults
+from proxy.engine.admission import admit_assignment
 from proxy.engine.lease import borrowed, end_transaction
 from proxy.engine.left_behind import (
     ask_after_code,
@@ -37,6 +38,7 @@ from proxy.session.state import Session
 from proxy.session.tracking import Tracker, shown
 from proxy.session.transaction import HIDDEN
 from proxy.wire.packets import Err
+from rewriter.plan import Access
 from rewriter.plans import BindError, Values, is_one_host, lock_host
 from rewriter.plans.builtins import FOR_ALL, Assignment, SetScope, SetVariables
 from rewriter.plans.characteristics import Characteristics
@@ -254,6 +256,7 @@ async def _set_on_server(client: Exchange, plan: SetVariables, values: Values) -
     session = client.session
     statement, names, variables, everywhere = _statement(client, plan, values)
     host, database = _judge(client, plan)
+    admit_assignment(client, host, write=plan.access > Access.READ)
     tables = plan.reads_tables
     before = session.settings
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from rewriter.plain.views import Shown
 from rewriter.plans import SystemViews, Values
 from rewriter.plans.limits import Operand
+from rewriter.route.routing import split_strings
 from rewriter.text.literals import NotPlain, parameter_text, slot_text, unquote
 
 if TYPE_CHECKING:
@@ -68,29 +69,32 @@ def _names(
     names, prefixes = [], []
     for operand in operands:
         try:
-            text = _text(session, operand, values[operand.value])
+            texts = _texts(session, operand, values[operand.value])
         except (NotPlain, UnicodeDecodeError):
             return None, []
-        if text is None:
-            continue  # NULL equals nothing
-        wild = _WILD.search(text) if operand.pattern else None
-        if wild is None:
-            names.append(text)
-        else:
-            prefixes.append(text[: wild.start()])
+        for text in texts:
+            wild = _WILD.search(text) if operand.pattern else None
+            if wild is None:
+                names.append(text)
+            else:
+                prefixes.append(text[: wild.start()])
     return names, prefixes
 
 
-def _text(session: Session, operand: Operand, raw: bytes) -> str | None:
-    if raw == b"NULL" and not operand.literal:
-        return None
-    backslashes = not session.no_backslash_escapes
+def _texts(session: Session, operand: Operand, raw: bytes) -> list[str]:
+    """The texts of a value; none of NULL, which equals nothing. Raises NotPlain and UnicodeDecodeError."""
+    backslashes, codec = not session.no_backslash_escapes, session.env.codec
+    if operand.listed:
+        strings = split_strings(raw, backslashes)
+        return [unquote(one[1:], backslashes).decode(codec) for one in strings]
     if operand.literal:
-        return unquote(raw, backslashes).decode(session.env.codec)
+        return [unquote(raw, backslashes).decode(codec)]
+    if raw == b"NULL":
+        return []
     try:
-        return slot_text(raw).decode()
+        return [slot_text(raw).decode()]
     except NotPlain:
-        return parameter_text(raw, backslashes).decode(session.env.codec)
+        return [parameter_text(raw, backslashes).decode(codec)]
 
 
 def _key(name: str) -> str:

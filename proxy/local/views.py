@@ -6,6 +6,7 @@ other hosts is asked there first and written into it as constants.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from proxy.engine.task import TaskWork
 
 _NAME = re.compile(rb"[0-9A-Za-z_$-]+")
+_TOGETHER = 200
+"""Rows that are made constants before other clients have their turn."""
 
 
 async def run_views(
@@ -61,7 +64,7 @@ async def run_views(
     async with borrowed(client, host, all_rows=True, utf8=True) as conn:
         columns = await _columns(services, conn, plan.views)
         derived = [
-            await _derived(client, conn, view, columns, some, one.tables)
+            await _derived(client, conn, view, _read(columns[view], view, plan), some, one.tables)
             for view, some, one in zip(plan.views, shown, limits, strict=True)
         ]
     sql = plan.template.render((*values, *derived))
@@ -206,16 +209,24 @@ async def _columns(
     return known
 
 
+def _read(columns: tuple[str, ...], view: str, plan: SystemViews) -> Sequence[str]:
+    """The columns of a view that the query can read: at least one, if there are any."""
+    if plan.reads is None or VIEWS[view].of_users:
+        return columns
+    return [one for one in columns if one.upper() in plan.reads] or columns[:1]
+
+
 async def _derived(
     client: Exchange,
     conn: BackendConnection,
     view: str,
-    columns: dict[str, tuple[str, ...]],
+    names: Sequence[str],
     shown: Sequence[Shown],
     tables: Sequence[str] | None,
 ) -> bytes:
-    """The derived table for a view, on the host of `conn`. `tables`: rows of others are not wanted."""
-    names = columns[view]
+    """The derived table for a view, on the host of `conn`. `names`: its columns. `tables`: rows of others are
+    not wanted.
+    """
     if not names:
         return f"SELECT * FROM information_schema.{view}".encode()  # the server says that it has no such view
     flavour = client.session.env.flavour
@@ -243,14 +254,18 @@ async def _derived(
 
 
 async def _constants(client: Exchange, host: str, sql: bytes) -> list[bytes]:
-    """The rows of a SELECT on another host, as SELECTs without tables."""
+    """The rows of a SELECT on another host, as lists of constants."""
     async with borrowed(client, host, all_rows=True, utf8=True) as conn:
         reply = await Collector().query(conn, sql)
     if reply.err is not None:
         raise ProxyError("host_unreachable", host=host, reason=reply.err.text())
     kinds = [decode_column(payload) for payload in reply.columns]
     text = introducer(client.session.env.flavour)
-    return [
-        b"SELECT " + b", ".join(constant(value, kind, text) for value, kind in zip(row, kinds, strict=True))
-        for row in reply.values()
-    ]
+    found: list[bytes] = []
+    for first in range(0, len(reply.rows), _TOGETHER):
+        found += [
+            b", ".join([constant(*pair, text) for pair in zip(row, kinds, strict=True)])
+            for row in reply.values(first=first, most=_TOGETHER)
+        ]
+        await asyncio.sleep(0)  # other clients have their turn
+    return found

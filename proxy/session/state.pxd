@@ -17,7 +17,7 @@ cdef class User:
 
 
 cdef class Session:
-    cdef public bint _utf8, autocommit, counts_matched, local_files, multi_results, multi_statements
+    cdef public bint _utf8, autocommit, counts_matched, digests, local_files, multi_results, multi_statements
     cdef public bint no_backslash_escapes, scatter_writes, tls, tracks_replies, unsafe_charset, with_deleted
     cdef public str address, database, server_version, transaction_mode
     cdef public long long accounted, capability_set, id, memory_limit, modes_status, variables_limit

@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import lru_cache
 from math import inf
 
-from config.flavour import flavour_of
+from config.flavour import MYSQL_WITHOUT_DIGESTS, flavour_of
 from proxy.backends.memory import Memory
 from proxy.backends.pool import CAPABILITY_SETS, EXTENDED_METADATA
 from proxy.backends.settings import LOGIN, NEXT, Settings
@@ -113,6 +113,7 @@ class Session:
         "database",
         "defaults",
         "diagnostics",
+        "digests",
         "env",
         "found_rows",
         "holders_elsewhere",
@@ -157,12 +158,15 @@ class Session:
         defaults: Mapping[str, bytes] | None = None,
         database: str | None = None,
         settings: Settings = LOGIN,
+        *,
+        digests: bool = True,
     ) -> None:
         self.id = id
         self.user = user
         self.address = address
         self.server_version = server_version
         self.defaults: Mapping[str, bytes] = defaults or {}  # the servers' own: sql_mode, autocommit
+        self.digests = digests  # MD5, SHA and SHA1 are functions of the servers
         self.database = database
         self.settings = settings
         self.shown_settings: Settings | None = None  # what statements read, while the proxy has set others
@@ -402,6 +406,7 @@ class Session:
             self.scatter_writes,
             self.with_deleted,
             self.server_version,
+            self.digests,
             charset,
             "" if connection == charset else connection,
             codec_named(charset.encode()),
@@ -458,6 +463,7 @@ def _env(
     scatter_writes: bool,
     with_deleted: bool,
     server_version: str,
+    digests: bool,
     charset: str,
     connection: str,
     codec: str,
@@ -473,7 +479,7 @@ def _env(
         scatter_writes=scatter_writes,
         with_deleted=with_deleted,
         server_version=_version_number(server_version),
-        flavour=flavour_of(server_version),
+        flavour=flavour_of(server_version) if digests else MYSQL_WITHOUT_DIGESTS,
         charset=charset,
         connection=connection,
         codec=codec,

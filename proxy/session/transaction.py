@@ -33,6 +33,8 @@ _LOST = "transaction_lost"
 CUT = "transaction_cut"
 UNDONE = "transaction_undone"
 UNKNOWN = "transaction_unknown"
+#: The error of state that was lost with a connection, when no statement has failed for it.
+STATE_GONE: Final = "state_gone"
 
 #: Behind COMMIT or ROLLBACK: that and no more, whatever completion_type says.
 PLAINLY: Final = b" AND NO CHAIN NO RELEASE"
@@ -152,7 +154,9 @@ class Transaction:
         self.spots: tuple[Spot, ...] = ()  # where it has been, with transaction_mode = 'single'
         #: What keeps the session on its connection to a host: kind and name, as `Effects.pins` has them.
         self.pins: dict[str, list[tuple[str, str]]] = {}
-        self.lost = ""  # why the transaction cannot go on: everything is refused until ROLLBACK
+        #: Why the transaction cannot go on: everything is refused until ROLLBACK. Or, `lost_by` STATE_GONE,
+        #: the host where state of the session is gone: the next statement is refused, whatever it is.
+        self.lost = ""
         self.lost_by = _LOST  # the error that says so
         self.told = False  # the client has been told of it
         #: With transaction_mode = 'xa': the connection that holds the decision, while it may be on more hosts
@@ -228,6 +232,15 @@ class Transaction:
         """Refuse all that follows with this error, until ROLLBACK."""
         self.explicit = True
         self.lost, self.lost_by, self.told = reason, error, False
+
+    def lose_state(self, host: str) -> None:
+        """Refuse the next statement: what the session had on this host is gone, and no error has said so."""
+        if not self.lost:
+            self.lost, self.lost_by = host, STATE_GONE
+
+    def forget_loss(self) -> None:
+        """The client knows of the state that is gone."""
+        self.lost, self.lost_by = "", _LOST
 
     @property
     def loss(self) -> ProxyError:

@@ -23,7 +23,7 @@ from rewriter.plans.builtins import (
     SetVariables,
     Use,
 )
-from rewriter.plans.characteristics import PLAIN, Characteristics, Completion, Isolation
+from rewriter.plans.characteristics import PLAIN, Characteristics, Isolation
 from rewriter.route.context import Statement
 from rewriter.route.scope import INFORMATION_SCHEMA, Refuse, Unsupported
 from rewriter.route.slot_filling import fill_database_facts, fill_slots
@@ -138,18 +138,19 @@ def _begin(words: Words) -> Plan:
 
 def _end(words: Words, ending: type[Commit | Rollback]) -> Plan:
     words.take("WORK")
-    completion: Completion | None = None
+    chain: bool | None = None
+    release: bool | None = None
     if words.take("AND", "CHAIN"):
-        completion = Completion.CHAIN
+        chain = True
     elif words.take("AND", "NO", "CHAIN"):
-        completion = Completion.NO_CHAIN
+        chain = False
     if words.take("RELEASE"):
-        if completion is Completion.CHAIN:
+        if chain:
             raise Unreadable("unexpected RELEASE")
-        completion = Completion.RELEASE
+        release = True
     elif words.take("NO", "RELEASE"):
-        completion = completion or Completion.NO_CHAIN
-    return ending(completion=completion)
+        release = False
+    return ending(chain=chain, release=release)
 
 
 def use(statement: Statement) -> Plan | None:

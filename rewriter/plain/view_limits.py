@@ -3,33 +3,60 @@
     WHERE table_schema = 'crm' AND table_name IN ('a', 'b')
 
 With these only the databases that can match are asked. A condition counts if it must be true for every row
-that the view gives: one of the parts that AND joins in WHERE or in an ON that restricts the view.
+that the view gives: one of the parts that AND joins in WHERE or in an ON that restricts the view. A condition
+on another view counts if the query joins both by that column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
+from typing import NamedTuple
 
 from rewriter.plans.limits import Limits, Operand
 from rewriter.route.values import Slots, slot_at, variable_of
-from rewriter.text.facts import Block, Span, TableRef
-from rewriter.text.tokens import STRING, Source
+from rewriter.text.facts import Block, Span
+from rewriter.text.tokens import LIST, STRING, Source
+
+
+class ViewColumns(NamedTuple):
+    """The columns of a view with the name of a row's database, and with that of its table."""
+
+    schemas: tuple[str, ...]
+    tables: tuple[str, ...]
 
 
 class _Reader:
     """Reads the conditions of one view in its block."""
 
-    def __init__(self, source: Source, slots: Slots, block: Block, ref: TableRef) -> None:
+    def __init__(self, source: Source, slots: Slots, block: Block, number: int) -> None:
         self._source = source
         self._slots = slots
-        self._label = ref.label.lower()
+        self._label = block.tables[number].label.lower()
         self._alone = len(block.tables) == 1
+        self._shared = _shared(block) if not block.nullable else frozenset()
+        spans = [] if block.where is None else [block.where]
+        if not block.odd_joins:
+            spans += [one.span for one in block.conditions if number in one.narrows]
+        self._parts = [part for span in spans for part in conjuncts(source, span)]
 
-    def values(self, spans: Iterable[Span], columns: Iterable[str]) -> tuple[Operand, ...] | None:
+    def values(self, columns: Iterable[str]) -> tuple[Operand, ...] | None:
         """What a condition compares one of the columns with; None if none does."""
-        compared = (self._compared(span, column) for span, column in product(spans, columns))
+        compared = (self._compared(span, column) for span, column in product(self._parts, columns))
         return next((one for one in compared if one is not None), None)
+
+    def joins(self, own: Iterable[str], other: _Reader, columns: Iterable[str]) -> bool:
+        """Whether one of the own columns is equal to one of another view's."""
+        return any(
+            self._equal((self, mine), (other, its), part) or self._equal((other, its), (self, mine), part)
+            for mine, its, part in product(own, columns, self._parts)
+        )
+
+    def _equal(self, left: tuple[_Reader, str], right: tuple[_Reader, str], span: Span) -> bool:
+        at = left[0]._column(span.first, span.end, left[1])
+        if at is None or not self._source.is_op(at, "="):
+            return False
+        return right[0]._column(at + 1, span.end, right[1]) == span.end
 
     def _compared(self, span: Span, column: str) -> tuple[Operand, ...] | None:
         source, (first, end) = self._source, span
@@ -38,7 +65,7 @@ class _Reader:
             if source.is_op(end - 1, ")"):
                 return None
             value = self._value(first)
-            if value is None or not source.is_op(value[1], "=", "<=>"):
+            if value is None or not source.is_op(value[1], "="):
                 return None
             return (value[0],) if self._column(value[1] + 1, end, column) == end else None
         if source.is_word(behind, "IN") and source.is_op(behind + 1, "("):
@@ -50,9 +77,14 @@ class _Reader:
         value = self._value(behind + 1)
         if value is None or value[1] != end:
             return None
+        if source.is_op(behind, "<=>") and not value[0].literal:
+            return None  # with NULL it is true for the rows that an outer join adds
         return (value[0]._replace(pattern=pattern),)
 
     def _list(self, span: Span) -> tuple[Operand, ...] | None:
+        token = self._source.at(span.first)
+        if token.kind == LIST and token.text == STRING and token.literal >= 0 and span.first + 1 == span.end:
+            return (Operand(token.literal, literal=True, listed=True),)
         found = []
         at = span.first
         while True:
@@ -75,7 +107,8 @@ class _Reader:
         if at >= end or not source.is_name(at) or source.at(at).name.upper() != column:
             return None
         if at == first:
-            return at + 1 if self._alone and not source.is_op(at + 1, "(") else None
+            named = self._alone or column in self._shared
+            return at + 1 if named and not source.is_op(at + 1, "(") else None
         return at + 1 if source.at(at - 2).name.lower() == self._label else None
 
     def _value(self, at: int) -> tuple[Operand, int] | None:
@@ -91,24 +124,30 @@ class _Reader:
 
 
 def limits_of(
-    source: Source,
-    slots: Slots,
-    block: Block,
-    ref: TableRef,
-    schemas: Sequence[str],
-    tables: Sequence[str],
+    source: Source, slots: Slots, block: Block, number: int, views: Mapping[int, ViewColumns]
 ) -> Limits:
-    """The limits of a view in its block. `schemas` and `tables`: its columns with the database's and the
-    table's name, "" for none.
-    """
+    """The limits of a view. `number`: its index in the block; `views`: the columns of all views there."""
     if any(source.is_op(at, ":=") for at in range(len(source.tokens))):
         return Limits()
-    reader, number = _Reader(source, slots, block, ref), block.tables.index(ref)
-    spans = [] if block.where is None else [block.where]
-    if not block.odd_joins:
-        spans += [one.span for one in block.conditions if number in one.narrows]
-    parts = [part for span in spans for part in conjuncts(source, span)]
-    return Limits(reader.values(parts, filter(None, schemas)), reader.values(parts, filter(None, tables)))
+    readers = {index: _Reader(source, slots, block, index) for index in views}
+    shared = _shared(block)
+
+    def limit(of: Callable[[ViewColumns], tuple[str, ...]]) -> tuple[Operand, ...] | None:
+        own, reader = of(views[number]), readers[number]
+        found = reader.values(own)
+        for index, columns in views.items():
+            others = of(columns)
+            if found is None and index != number:
+                joined = shared.intersection(own, others) or reader.joins(own, readers[index], others)
+                found = readers[index].values(others) if joined else None
+        return found
+
+    return Limits(limit(lambda columns: columns.schemas), limit(lambda columns: columns.tables))
+
+
+def _shared(block: Block) -> frozenset[str]:
+    """The columns by which USING joins the block's two tables."""
+    return frozenset(block.shared_columns if len(block.tables) == 2 and not block.odd_joins else ())
 
 
 def conjuncts(source: Source, span: Span) -> Iterator[Span]:

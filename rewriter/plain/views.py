@@ -33,7 +33,7 @@ from rewriter.text.tokens import Source, Unreadable
 
 from .called import NOWHERE, called
 from .unsharded import Text
-from .view_limits import limits_of
+from .view_limits import ViewColumns, limits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,16 +204,31 @@ def _plan(
         limits=tuple(limits),
         only_views=not (targets or calls.keyspaces or len(refs) < len(scope.targets)),
         writes=writes,
+        reads=_names(source),
     )
+
+
+def _names(source: Source) -> frozenset[str] | None:
+    """The names in the statement, in upper case; None when it can read columns without their names."""
+    for at in range(len(source.tokens)):
+        counted = source.is_op(at - 1, "(") and source.is_op(at + 1, ")")
+        if source.is_word(at, "NATURAL", "TABLE") or (source.is_op(at, "*") and not counted):
+            return None
+    return frozenset(token.name.upper() for token in source.tokens)
 
 
 def _limits(source: Source, slots: Slots, blocks: list[Block], ref: TableRef, scope: Scope) -> Limits:
     """The conditions on one of the views."""
     block = next((one for one in blocks if ref in one.tables), None)
-    view = VIEWS[_view(ref, scope)]
-    if block is None or view.of_users:
+    if block is None or VIEWS[_view(ref, scope)].of_users:
         return Limits()
-    return limits_of(source, slots, block, ref, (view.schema, *view.same), (view.table,))
+    named = [(at, _view(one, scope)) for at, one in enumerate(block.tables) if one in scope.targets]
+    views = {at: VIEWS[name] for at, name in named if name in VIEWS and not VIEWS[name].of_users}
+    columns = {
+        at: ViewColumns((one.schema, *one.same), (one.table,) if one.table else ())
+        for at, one in views.items()
+    }
+    return limits_of(source, slots, block, block.tables.index(ref), columns)
 
 
 def _current(statement: Statement, scope: Scope) -> str | None:
@@ -259,9 +274,9 @@ def view_sql(
 ) -> bytes:
     """The derived table for view `name` of these `columns`.
 
-    `constants`: SELECTs of the rows that other hosts have given. MariaDB looks a database up for an equality
-    only, so there each has a SELECT of its own. MySQL names result columns after the view's: it does that for
-    derived tables that it merges, so the UNION is put into one.
+    `constants`: the rows that other hosts have given, as lists of values. MariaDB looks a database up for an
+    equality only, so there each has a SELECT of its own. MySQL names result columns after the view's: it does
+    that for derived tables that it merges, so the UNION is put into one.
 
     `tables`: rows of others are not wanted.
 
@@ -285,7 +300,9 @@ def view_sql(
         for one in shown
         if not one.as_is and (part := shown_sql(name, columns, one, flavour=flavour, tables=tables))
     ]
-    parts += constants
+    if constants:
+        row = b"(%b)" if flavour.looks_up_schemas else b"ROW(%b)"
+        parts.append(b"VALUES " + b", ".join([row % one for one in constants]))
     if len(parts) == 1 and flavour.looks_up_schemas:
         parts.append(table + b"0")  # MariaDB merges a SELECT alone: its columns get names in upper case
     union = b" UNION ALL ".join(parts)

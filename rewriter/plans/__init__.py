@@ -242,7 +242,8 @@ class AnyHost(OneHost):
 class SystemViews(Passthrough):
     """A query on views of information_schema: `views` are their names in upper case. The derived tables for
     them (views.py) are the template's values behind the session's. `limits`: what is known of the rows of
-    each. `only_views`: it reads nothing else. `writes`: it is an INSERT of their rows.
+    each. `only_views`: it reads nothing else. `writes`: it is an INSERT of their rows. `reads`: names in
+    upper case, among them those of the columns that it reads; None: it may read each column.
     """
 
     kind: ClassVar[str] = "system_views"
@@ -253,6 +254,7 @@ class SystemViews(Passthrough):
     limits: tuple[Limits, ...] = ()
     only_views: bool = False
     writes: bool = False
+    reads: frozenset[str] | None = None
 
     def host(self, topology: Topology) -> Host:
         if self.keyspaces == ("",) and topology.default is None:

@@ -64,10 +64,19 @@ class Begin(Builtin):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class EndTransaction(Builtin):
-    """`completion`: as AND [NO] CHAIN and [NO] RELEASE say; None when they do not."""
+    """`chain` and `release`: as AND [NO] CHAIN and [NO] RELEASE say; None when they do not."""
 
     answers_ok: ClassVar[bool] = True
-    completion: Completion | None = None
+    chain: bool | None = None
+    release: bool | None = None
+
+    def completion(self, usual: Completion) -> Completion:
+        """What follows. `usual`: the session's `completion_type`, which counts for what is not said."""
+        release = usual is Completion.RELEASE if self.release is None else self.release
+        if release:
+            return Completion.RELEASE
+        chain = usual is Completion.CHAIN if self.chain is None else self.chain
+        return Completion.CHAIN if chain else Completion.NO_CHAIN
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 class Operand(NamedTuple):
     """The value that a column is compared with: `value` is its index among the literals and the session's
-    values. `literal`: it is a string of the statement. `pattern`: of LIKE.
+    values. `literal`: it is a string of the statement, or, `listed`, all strings of an IN list. `pattern`: of
+    LIKE.
     """
 
     value: int
     literal: bool = False
     pattern: bool = False
+    listed: bool = False
 
 
 class Limits(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from rewriter.env import Env
 from rewriter.fingerprint import IN_INTEGERS, IN_STRINGS, LIST_END
 
+from .names_apart import NAMES_APART
 from .written import decoded, encoded
 
 WORD: Final = "word"  # unquoted name or keyword; `text` in upper case, `name` as written
@@ -172,6 +173,8 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
         after_dot = token.text == "." and kind == OPERATOR
         if token.text == "(" and tokens and tokens[-1].kind == HINT:
             _of_function(tokens)
+        if token.text == "(" and tokens and _is_apart(tokens[-1], sql[tokens[-1].end : at], env):
+            tokens[-1] = tokens[-1]._replace(kind=NAME, text=tokens[-1].name)
         tokens.append(token)
         at = token.end
     closing, depth = _parentheses(tokens)
@@ -202,6 +205,15 @@ def _of_function(tokens: list[Token]) -> None:
     last = next(at for at in range(len(tokens) - 1, -1, -1) if tokens[at].kind != HINT)
     if tokens[last].text in ("INSERT", "REPLACE"):
         del tokens[last + 1 :]
+
+
+def _is_apart(token: Token, between: bytes, env: Env) -> bool:
+    """Whether a word is a name, and no function of the server, since something is `between` it and its
+    parenthesis. IGNORE_SPACE lets it be blanks, but no comment.
+    """
+    if token.kind != WORD or token.text not in NAMES_APART[env.flavour.name]:
+        return False
+    return bool(between.strip() if env.ignore_space else between)
 
 
 def _check_read_alike(sql: bytes, kind: str, at: int, end: int, env: Env) -> None:

@@ -26,7 +26,7 @@ LIMITS = HostLimits(
     statement_timeout=30.0,
 )
 
-RESET = frame(b"\x1f") + frame(b"\x03" + LOGIN_STATEMENT)
+RESET = frame(b"\x1f") + frame(b"\x03" + LOGIN_STATEMENT) + frame(b"\x03SET ROLE DEFAULT")
 """What resets a connection: COM_RESET_CONNECTION, and the settings of a new one."""
 
 ERROR = err_packet(1, 1064, "42000", "no")

@@ -396,7 +396,7 @@ async def test_only_statements_under_way_run_too_long(world: World) -> None:
     await world.settle()
     world.tick()
     assert not conn.closed
-    assert world.answer(conn, OK + OK) == RESET
+    assert world.answer(conn, OK + OK + OK) == RESET
     await world.settle()
 
 

@@ -27,7 +27,7 @@ async def test_a_pinned_connection_is_reset(world: World) -> None:
     world.pool.release(conn)
     assert world.pool.state.take(LOGIN, None, False) is None
     await world.settle()
-    assert world.answer(conn, OK + OK) == RESET
+    assert world.answer(conn, OK + OK + OK) == RESET
     await world.settle()
     assert world.pool.state.take(LOGIN, None, False) is conn
     assert (conn.pinned, conn.settings) == (False, LOGIN)
@@ -40,15 +40,22 @@ async def test_an_open_transaction_is_reset(world: World) -> None:
     world.pool.release(conn)
     await world.settle()
     assert world.granted == []
-    world.answer(conn, OK + OK)
+    world.answer(conn, OK + OK + OK)
     await world.settle()
     assert world.granted == [conn]
 
 
 @pytest.mark.parametrize(
     "answers",
-    [[ERROR, OK], [OK, ERROR], [OK, IN_TRANS], [OK, b"".join(reply_packets([Rows()]))], [b"\0\0\0\1"]],
-    ids=["RESET fails", "SET fails", "still in a transaction", "rows", "nonsense"],
+    [
+        [ERROR, OK, OK],
+        [OK, ERROR, OK],
+        [OK, OK, ERROR],
+        [OK, OK, IN_TRANS],
+        [OK, OK, b"".join(reply_packets([Rows()]))],
+        [b"\0\0\0\1"],
+    ],
+    ids=["RESET fails", "SET fails", "role fails", "still in a transaction", "rows", "nonsense"],
 )
 async def test_what_cannot_be_reset_is_closed(world: World, answers: list[bytes]) -> None:
     conn = await world.lent()

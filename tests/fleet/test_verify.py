@@ -145,6 +145,32 @@ def test_a_fault_is_found(world: World, name: str) -> None:
     assert verify(world) == []
 
 
+def test_a_master_that_takes_no_writes_is_found(world: World) -> None:
+    world.execute(1, "SET GLOBAL read_only = ON")
+    try:
+        (fault,) = verify(world)
+        assert (fault["kind"], fault["host"]) == ("closed", world.servers[1].address)
+        assert "takes no writes" in fault["text"]
+        assert "shardgate fleet status" in fault["remedy"]
+    finally:
+        world.execute(1, "SET GLOBAL read_only = OFF")
+    assert verify(world) == []
+
+
+def test_databases_that_take_no_writes_are_found(world: World, flavour: str) -> None:
+    if flavour != "mysql9":
+        pytest.skip("it has no such databases")
+    names = ("db00000", "db00001")
+    world.execute(0, *(f"ALTER DATABASE {name} READ ONLY = 1" for name in names))
+    try:
+        faults = verify(world)
+        assert [(one["kind"], one["database"]) for one in faults] == [("closed", name) for name in names]
+        assert "db00000 … db00001 (2 databases)" in world.run("verify")[1]
+    finally:
+        world.execute(0, *(f"ALTER DATABASE {name} READ ONLY = 0" for name in names), "DO 0")
+    assert verify(world) == []
+
+
 def test_a_missing_database(world: World) -> None:
     """And where it is instead; `create` makes what is nowhere."""
     world.execute(0, "DROP DATABASE ms00001")

@@ -8,10 +8,12 @@ import pymysql
 import pytest
 
 from tests.integration.accounts import flags, number_of, setting
+from tests.integration.both_sides import logged_in
 from tests.integration.fixtures import Connect, MakeRaw, Things, shard_of
 from tests.integration.own import read_status
-from tests.integration.raw import Raw, query
+from tests.integration.raw import Closed, Raw, query
 from tests.support.demo import Demo
+from tests.support.servers import LocalServer
 from tests.support.waiting import wait_until
 
 
@@ -269,6 +271,28 @@ def test_no_chain_whatever_completion_type_is(raw: MakeRaw) -> None:
     assert flags(client.ask("COMMIT AND NO CHAIN")) == (False, False)
     client.ask("SELECT COUNT(*) FROM customers")
     assert flags(client.ask("ROLLBACK AND NO CHAIN")) == (False, False)
+
+
+@pytest.mark.parametrize("completion", [0, 1, 2])
+@pytest.mark.parametrize("chain", ["", " AND CHAIN", " AND NO CHAIN"])
+@pytest.mark.parametrize("release", ["", " RELEASE", " NO RELEASE"])
+def test_what_follows_a_transaction(
+    demo: Demo, plain: LocalServer, completion: int, chain: str, release: str
+) -> None:
+    """What the statement does not say is as completion_type has it."""
+    found: list[tuple[int, object]] = []
+    for ending in ("COMMIT", "ROLLBACK WORK"):
+        with logged_in(demo, plain) as sides:
+            for client in sides:
+                client.ask(f"SET completion_type = {completion}")
+                client.ask("BEGIN")
+                client.ask("SELECT COUNT(*) FROM legacy.customers")
+                reply = client.ask(f"{ending}{chain}{release}")
+                try:
+                    found.append((reply.code, flags(client.ask("DO 1"))))
+                except (Closed, OSError):
+                    found.append((reply.code, "closed"))
+    assert found[::2] == found[1::2]
 
 
 @pytest.mark.parametrize(

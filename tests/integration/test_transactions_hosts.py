@@ -257,6 +257,23 @@ def test_a_definition_commits_on_both_hosts(raw: MakeRaw, far: tuple[int, int], 
     client.ask("SET autocommit = 1")
 
 
+def test_a_procedure_that_ends_the_transaction_of_other_hosts_is_refused(
+    raw: MakeRaw, far: tuple[int, int], routines: Callable[[str], None]
+) -> None:
+    """With autocommit off, on a host where nothing is open: its COMMIT would not be the others'."""
+    routines("COMMIT")
+    client, other = raw(), raw()
+    there = far[1]
+    before = number_of(other, there)
+    client.ask("SET autocommit = 0")
+    assert client.ask(setting(there, 77)).kind == "ok"
+    reply = client.ask("CALL legacy.ends()")
+    assert (reply.code, "ends a transaction" in reply.message) == (1235, True), reply
+    client.ask("ROLLBACK")
+    assert number_of(other, there) == before
+    assert client.ask("CALL legacy.ends()").kind == "ok"
+
+
 ENDS = {
     "ROLLBACK": "ROLLBACK",
     "COMMIT": "COMMIT",

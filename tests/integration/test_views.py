@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pymysql.err import MySQLError
 
+from rewriter.plain.views import VIEWS
 from tests.integration.fixtures import Connect, MakeOwn, MakeRaw
 from tests.integration.raw import query
 from tests.support.cases import cases_in
@@ -159,3 +160,34 @@ def test_rows_come_as_the_server_has_them(raw: MakeRaw, connect: Connect) -> Non
         payload = client.packet()
     assert int.from_bytes(payload[1:3], "little") == 1317
     assert client.ask("SELECT 5").value == b"5"
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+def test_columns_that_a_query_does_not_name_are_not_read(
+    own: MakeOwn, demo: Demo, direct: Connection, view: str
+) -> None:
+    """The rows of another host are written into the query, but only the columns that it names."""
+    topology = json.loads((demo.directory / "topology.json").read_text())
+    topology["default"] = {"master": demo.masters[1].address}
+    through = own(topology=topology).connect(database="legacy")
+    schema = VIEWS[view].schema
+    where = f" WHERE {schema} IN ('demo', 'legacy')" if schema else ""
+    asked = f"SELECT * FROM information_schema.{view} LIMIT 0"
+    if isinstance(outcome(direct, asked), int):
+        assert outcome(through, asked) == outcome(direct, asked)
+        return
+    with through.cursor() as cursor:
+        cursor.execute(asked)
+        for definition in cursor.description if view != "PROCESSLIST" else ():
+            name = definition[0]
+            one = f"SELECT {name} FROM information_schema.{view}{where} ORDER BY 1"
+            cursor.execute(one)
+            rows = cursor.fetchall()
+            assert cursor.description == (definition,)
+            whole = f"(SELECT * FROM information_schema.{view}{where})"
+            cursor.execute(f"SELECT x.{name} FROM {whole} x ORDER BY 1")
+            assert name in VOLATILE or rows == cursor.fetchall(), one
+        cursor.execute(f"SELECT COUNT(*) FROM information_schema.{view}{where}")
+        counted = cursor.fetchone()
+        cursor.execute(f"SELECT * FROM information_schema.{view}{where}")
+        assert (len(cursor.fetchall()),) == counted

@@ -192,7 +192,7 @@ async def test_reset(world: World, client: Client, mariadb: bool) -> None:
     assert not session.transaction.open
     assert session.transaction.held == {}
     assert world.server("h2").committed == []
-    assert [world.server(host).log[-2] for host in ("h1", "h2")] == [b"RESET", b"RESET"]
+    assert [world.server(host).log[-3] for host in ("h1", "h2")] == [b"RESET", b"RESET"]
 
 
 # -- SHOW

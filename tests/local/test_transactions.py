@@ -13,7 +13,6 @@ from proxy.frontend.connection import ClientConnection
 from proxy.session.transaction import XA
 from rewriter.plans import AnyHost
 from rewriter.plans.builtins import Begin, Commit, ReleaseSavepoint, Rollback, RollbackTo, SetSavepoint, Use
-from rewriter.plans.characteristics import Completion
 from rewriter.splice import Template
 from rewriter.sql.statements.effects import Effects
 from rewriter.sql.statements.facts import StatementFacts
@@ -90,7 +89,7 @@ async def test_chain(
     world: World, client: Client, command: type[Commit | Rollback], hosts: tuple[str, ...]
 ) -> None:
     await write(world, client, *hosts)
-    client.ask(run(command(completion=Completion.CHAIN)))
+    client.ask(run(command(chain=True)))
     client.ask(relay("h1", b"WRITE 9"))
     await done(world, client)
     assert client.session.transaction.explicit
@@ -101,7 +100,7 @@ async def test_chain(
 @pytest.mark.parametrize("hosts", [(), ("h1",), ("h1", "h2")])
 async def test_release(world: World, client: Client, hosts: tuple[str, ...]) -> None:
     await write(world, client, *hosts)
-    client.ask(run(Commit(completion=Completion.RELEASE)))
+    client.ask(run(Commit(release=True)))
     await world.quiet()
     assert codes(client) == [None] * (2 + len(hosts))
     assert not client.transport.open

@@ -1,4 +1,5 @@
-"""Asks servers which functions they bring along, and writes rewriter/sql/statements/function_names.py.
+"""Asks servers which functions they bring along, and writes rewriter/sql/statements/function_names.py and
+rewriter/text/names_apart.py.
 
     python -m tests.rewriter.ask_functions READY_FILE …
 
@@ -20,10 +21,14 @@ import pymysql
 
 from config.flavour import flavour_of
 
-OUT: Final = Path(__file__).parents[2] / "rewriter" / "text" / "native.py"
+ROOT: Final = Path(__file__).parents[2] / "rewriter"
+OUT: Final = ROOT / "sql" / "statements" / "function_names.py"
+OUT_APART: Final = ROOT / "text" / "names_apart.py"
 _NO_SUCH: Final = (1305, 1630, 1046)
 _SYNTAX: Final = 1064
 _WAITING: Final = ("SLEEP", "BENCHMARK")
+_PLACES: Final = ("SELECT {}", "SELECT 1 + {}", "DO {}", "SET @x = {}")
+"""The words behind SELECT, such as SQL_CACHE, are options there."""
 _LISTS: Final = (
     "SELECT WORD FROM information_schema.KEYWORDS",
     "SELECT * FROM information_schema.SQL_FUNCTIONS",
@@ -45,6 +50,20 @@ from typing import Final
 
 '''
 
+_HEAD_APART: Final = '''\
+"""Functions of the servers whose names are ordinary names when a blank or a comment stands in front of the
+parenthesis, unless sql_mode has IGNORE_SPACE: `COUNT (1)` calls a stored function.
+
+Written by tests/rewriter/ask_functions.py.
+"""
+
+# fmt: off
+from __future__ import annotations
+
+from typing import Final
+
+'''
+
 
 def main(ready_files: list[str]) -> None:
     hosts = [json.loads(Path(name).read_text())["hosts"][0] for name in ready_files]
@@ -54,12 +73,15 @@ def main(ready_files: list[str]) -> None:
         words |= _candidates(host["pid"], connection)
     native: dict[str, set[str]] = {}
     quoted: dict[str, set[str]] = {}
+    apart: dict[str, set[str]] = {}
     for connection in connections:
         flavour = flavour_of(connection.get_server_info()).name
         found = {word: one for word in sorted(words) if (one := _asked(connection, word)) is not None}
         native[flavour] = set(found)
         quoted[flavour] = {word for word, callable_ in found.items() if callable_}
+        apart[flavour] = {word for word in found if _is_name(connection, f"{word} ")}
     OUT.write_text(_HEAD + _sets("NATIVE", native) + "\n" + _sets("CALLABLE_QUOTED", quoted))
+    OUT_APART.write_text(_HEAD_APART + _sets("NAMES_APART", apart))
 
 
 def _connect(host: dict[str, Any]) -> pymysql.connections.Connection[Any]:
@@ -91,10 +113,15 @@ def _asked(connection: pymysql.connections.Connection[Any], word: str) -> bool |
     """None when a stored function may have that name; else whether its quoted name calls it, too."""
     if word in _WAITING:
         return True
-    codes = [_code(connection, f"SELECT {word}({arguments})") for arguments in ("", "1", "1,1", "1,1,1")]
-    if any(code in _NO_SUCH for code in codes):
+    if _is_name(connection, word):
         return None
     return _code(connection, f"SELECT `{word}`()") not in (*_NO_SUCH, _SYNTAX)
+
+
+def _is_name(connection: pymysql.connections.Connection[Any], before: str) -> bool:
+    """Whether what stands `before` a parenthesis is the name of a stored function, in some place."""
+    calls = [f"{before}({arguments})" for arguments in ("", "1", "1,1", "1,1,1")]
+    return any(_code(connection, place.format(call)) in _NO_SUCH for place in _PLACES for call in calls)
 
 
 def _code(connection: pymysql.connections.Connection[Any], sql: str) -> int:

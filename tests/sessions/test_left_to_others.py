@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tests.integration.fixtures import MakeOwn
@@ -54,3 +56,58 @@ def test_a_set_that_fails_at_last(own: MakeOwn, setting: str) -> None:
         assert client.ask('SELECT "a" FROM customers LIMIT 1').value == b"a"
     client.ask("ROLLBACK")
     assert proxy.raw(database="legacy").ask(asked).rows == before
+
+
+@pytest.mark.parametrize("name", ["count", "now", "substring", "sha1"])
+def test_a_stored_function_with_the_name_of_a_servers_function(
+    own: MakeOwn, demo: Demo, flavour: str, name: str
+) -> None:
+    """With a blank in front of the parenthesis it is called; MySQL 9.7 has no SHA1 without its component."""
+    if name == "sha1" and flavour != "mysql9":
+        pytest.skip("it has SHA1")
+    body = "BEGIN SET @left = n; SET time_zone = '+07:00'; RETURN GET_LOCK('left', 0); END"
+    with demo.direct() as server, server.cursor() as cursor:
+        cursor.execute("SET sql_mode = ''")
+        cursor.execute(f"DROP FUNCTION IF EXISTS legacy.{name}")
+        cursor.execute(f"CREATE FUNCTION legacy.{name} (n INT) RETURNS INT {body}")
+        try:
+            proxy = own({"backends": {"max_connections": 1}})
+            asked = f"{ASKED}, @@time_zone = 'SYSTEM'"
+            client = proxy.raw(database="legacy")
+            assert client.ask(f"SELECT {name} (5)").rows == [(b"1",)]
+            kept = client.ask("SELECT @left, IS_USED_LOCK('left') = CONNECTION_ID(), @@time_zone").rows
+            assert kept == [(b"5", b"1", b"+07:00")]
+            client.close()
+            proxy.wait_idle()
+            assert proxy.raw(database="legacy").ask(asked).rows == [(None, None, b"1", b"1", b"1")]
+        finally:
+            cursor.execute(f"DROP FUNCTION legacy.{name}")
+
+
+def test_a_role_that_a_procedure_sets(own: MakeOwn, demo: Demo, flavour: str) -> None:
+    """A reset of the connection keeps it."""
+    settings = json.loads(demo.settings.read_text())
+    account = next(one["user"] for one in settings["backends"]["accounts"] if one["role"] == "write")
+    with demo.direct() as server, server.cursor() as cursor:
+        for sql in (
+            "DROP ROLE IF EXISTS of_procedure",
+            "CREATE ROLE of_procedure",
+            f"GRANT of_procedure TO '{account}'@'%'",
+            "DROP PROCEDURE IF EXISTS legacy.takes_role",
+            "CREATE PROCEDURE legacy.takes_role() SQL SECURITY INVOKER SET ROLE of_procedure",
+        ):
+            cursor.execute(sql)
+        try:
+            users = [*settings["users"], {"name": "w", "password": "w", "role": "write"}]
+            proxy = own({"users": users, "backends": {"max_connections": 1}})
+            for _ in range(2):
+                client = proxy.raw(login=False)
+                assert client.login("w", "w", "legacy").kind == "ok"
+                none = b"NONE" if flavour == "mysql9" else None
+                assert client.ask("SELECT CURRENT_ROLE()").rows == [(none,)]
+                assert client.ask("CALL takes_role()").kind == "ok"
+                client.close()
+                proxy.wait_idle()
+        finally:
+            cursor.execute("DROP PROCEDURE legacy.takes_role")
+            cursor.execute("DROP ROLE of_procedure")

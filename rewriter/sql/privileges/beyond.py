@@ -64,12 +64,18 @@ def named_as_database(source: Source) -> str:
     form = recognized.form
     if form.objects is not Objects.DATABASE or not (form.defines or form.kind is Kind.USE):
         return ""
-    name = source.at(name_of(source, recognized))
-    return "" if form.verb == "ALTER" and name.kind == WORD and name.text in _DEFAULTS else name.name
+    at = name_of(source, recognized)
+    word, behind = source.at(at), source.at(at + 1)
+    is_option = form.verb == "ALTER" and word.kind == WORD and word.text in _OPTIONS
+    if is_option and word.text in _NAMES and behind.kind == WORD and behind.text in _OPTIONS:
+        is_option = False
+    return "" if is_option else word.name
 
 
-_DEFAULTS: Final = frozenset({"CHARACTER", "CHARSET", "COLLATE", "DEFAULT", "ENCRYPTION", "READ"})
+_OPTIONS: Final = frozenset({"CHARACTER", "CHARSET", "COLLATE", "COMMENT", "DEFAULT", "ENCRYPTION", "READ"})
 """Words that may stand behind ALTER DATABASE in the place of a name."""
+_NAMES: Final = frozenset({"CHARSET", "COMMENT", "ENCRYPTION"})
+"""Those of them that may be a name, when another option follows."""
 
 
 def sets_for_all(source: Source, *, flavour: Flavour) -> bool:

@@ -3,8 +3,7 @@ many than too few, since a user's list of databases hangs on it.
 
 A qualifier (`x` in `x.y`) is a database's name where a table's name is expected, in `x.y.z`, and before a
 function's parenthesis. Elsewhere it is a table's or an alias, in queries and changes of rows. Other
-statements have too many forms for that: there it is a database's, unless it stands in an expression and the
-statement has that name elsewhere, too.
+statements have too many forms for that: there it is a database's, but for the rows NEW and OLD of a trigger.
 """
 
 from __future__ import annotations
@@ -13,29 +12,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from rewriter.route.scope import INFORMATION_SCHEMA
+from rewriter.sql.statements.forms import Objects
+from rewriter.sql.statements.table import form_of
 from rewriter.sql.statements.table_places import is_of_rows, tables_expected
-from rewriter.text.tokens import OPERATOR, Source
+from rewriter.text.tokens import Source
 
 from .tables_read import tables_read
 
-_EXPRESSION: Final = frozenset(
-    {"SELECT", "DISTINCT", "ALL", "WHERE", "AND", "OR", "NOT", "XOR", "BY", "HAVING", "WHEN", "THEN", "ELSE"}
-    | {
-        "CASE",
-        "SET",
-        "BETWEEN",
-        "IN",
-        "IS",
-        "DIV",
-        "MOD",
-        "REGEXP",
-        "RLIKE",
-        "INTERVAL",
-        "RETURN",
-        "IF",
-        "WHILE",
-    }
-)
 _TELLING: Final = frozenset(
     {
         "FILES",
@@ -93,7 +76,7 @@ def reached(source: Source) -> tuple[str, ...]:
     """
     found: dict[str, None] = dict.fromkeys(_shown(source))
     by_rows, places = is_of_rows(source), tables_expected(source)
-    bare = set() if by_rows else _bare(source)
+    trigger = form_of(source).objects is Objects.TRIGGER
     clauses = tables_read(source)
     found |= dict.fromkeys(clauses.databases)
     for at, token in enumerate(source.tokens):
@@ -101,28 +84,13 @@ def reached(source: Source) -> tuple[str, ...]:
             continue
         qualified = at in places and source.is_name(at + 2)
         whole = source.is_op(at + 3, ".", "(") and source.is_name(at + 2)
-        row = source.is_word(at, "NEW", "OLD") and source.is_word(0, "CREATE")
-        excused = by_rows or row or (token.name in bare and _in_expression(source, at))
+        excused = by_rows or (trigger and source.is_word(at, "NEW", "OLD"))
         outside = clauses.misses(at) or not (excused or clauses.covers(at))
         if not (qualified or whole or outside):
             continue
         if token.name.lower() != INFORMATION_SCHEMA or not is_view_for_all(source.at(at + 2).name):
             found[token.name] = None
     return tuple(found)
-
-
-def _bare(source: Source) -> set[str]:
-    """The names that stand without a point behind them: tables, aliases, columns."""
-    return {
-        token.name
-        for at, token in enumerate(source.tokens)
-        if source.is_name(at) and not source.is_op(at + 1, ".")
-    }
-
-
-def _in_expression(source: Source, at: int) -> bool:
-    before = source.at(at - 1)
-    return before.text in _EXPRESSION if source.is_name(at - 1) else before.kind == OPERATOR
 
 
 def shown_at(source: Source) -> int:

@@ -413,6 +413,8 @@ def _calls(source: Source, names: Names) -> Rights:
             access = Access.ADMIN
         elif token.kind == WORD and is_sequences(name, flavour=names.env.flavour):
             access = max(access, Access.READ if name == "LASTVAL" else Access.WRITE)
+        elif token.kind == WORD and name == "DEFAULT" and names.env.flavour.sequences:
+            access = max(access, Access.WRITE)  # of a column, whose default may be NEXTVAL(…)
     for at in foreign_calls(source, flavour=names.env.flavour):
         access, unseen = max(access, Access.WRITE), unseen or f"routine '{source.at(at).name}'"
     return Rights(access, unseen=unseen)

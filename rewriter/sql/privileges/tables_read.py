@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from rewriter.route.scope import INFORMATION_SCHEMA
 from rewriter.sql.statements.forms import Kind
-from rewriter.sql.statements.inner import behind_explain, is_explain, tail
+from rewriter.sql.statements.inner import behind_explain, behind_set_statement, is_explain, tail
 from rewriter.sql.statements.table import form_of
 from rewriter.text.facts import Block, Span
 from rewriter.text.parse import Parser
@@ -44,6 +44,8 @@ def tables_read(source: Source) -> Read:
     if not any(token.text == "." and token.kind == OPERATOR for token in source.tokens):
         return Read()
     first = behind_explain(source, 0).at if is_explain(source, 0) else 0
+    if form_of(source).words == "SET STATEMENT":
+        first = behind_set_statement(source)
     reader = _Reader(source)
     if form_of(source, first).kind in (Kind.QUERY, Kind.CHANGE):
         reader.whole(first)

@@ -134,7 +134,7 @@ class Effects(NamedTuple):
 
 _NONE: Final = Effects()
 _INSERT: Final = Effects(insert_id="compare")
-_PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "TRUE", "FALSE"})
+_PLAIN_VALUES: Final = frozenset({"NULL", "DEFAULT", "FALSE"})
 LOCKING: Final = frozenset({"GET_LOCK", "RELEASE_LOCK", "RELEASE_ALL_LOCKS", "IS_FREE_LOCK", "IS_USED_LOCK"})
 """The functions of named locks."""
 

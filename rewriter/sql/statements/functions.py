@@ -7,7 +7,20 @@ from __future__ import annotations
 from typing import Final
 
 from config.flavour import Flavour
-from rewriter.text.tokens import HEX, INTEGER, NAME, NUMBER, PREFIXED, STRING, SYSTEM, VARIABLE, WORD, Source
+from rewriter.text.parse import MODIFIERS
+from rewriter.text.tokens import (
+    HEX,
+    HINT,
+    INTEGER,
+    NAME,
+    NUMBER,
+    PREFIXED,
+    STRING,
+    SYSTEM,
+    VARIABLE,
+    WORD,
+    Source,
+)
 
 from .function_names import NATIVE
 from .table_places import tables_expected
@@ -18,9 +31,10 @@ _FURTHER: Final = {
     "mariadb": frozenset(
         {"VEC_DISTANCE", "VEC_DISTANCE_COSINE", "VEC_DISTANCE_EUCLIDEAN", "VEC_FROMTEXT", "VEC_TOTEXT"}
     ),
-    "mysql": frozenset({"MD5", "SHA", "SHA1"}),
+    "mysql": frozenset(),
 }
-"""By the flavour: of MariaDB 11.7 and later; in MySQL 9.6 and later they come with a component."""
+"""By the flavour: of MariaDB 11.7 and later."""
+_DIGESTS: Final = frozenset({"MD5", "SHA", "SHA1"})
 _BY_ARGUMENTS: Final = frozenset(
     {"POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"}
 )
@@ -36,6 +50,8 @@ _ROWS: Final = ("SELECT", "VALUES", "VALUE", "WITH")
 
 def is_native(word: str, *, flavour: Flavour) -> bool:
     """Whether an unquoted word (upper case) before a parenthesis is the servers' or the proxy's own."""
+    if word in _DIGESTS:
+        return flavour.digests
     return word in NATIVE[flavour.name] or word in ID_FUNCTIONS or word in _FURTHER[flavour.name]
 
 
@@ -56,6 +72,8 @@ def foreign_calls(source: Source, *, flavour: Flavour) -> tuple[int, ...]:
         if token.kind == WORD and not source.is_op(at - 1, "."):
             if is_native(token.text, flavour=flavour) or is_sequences(token.text, flavour=flavour):
                 continue
+            if token.text in MODIFIERS and _is_option(source, at):
+                continue
             if flavour.natives_by_arguments and token.text in _BY_ARGUMENTS and _fits(source, at):
                 continue
         if tables is None:
@@ -63,6 +81,14 @@ def foreign_calls(source: Source, *, flavour: Flavour) -> tuple[int, ...]:
         if not _is_declared(source, at, tables):
             found.append(at)
     return tuple(found)
+
+
+def _is_option(source: Source, at: int) -> bool:
+    """Whether the word at `at`, such as SQL_CACHE, is an option of SELECT: nothing but options is between."""
+    at -= 1
+    while source.is_word(at, *MODIFIERS) or source.at(at).kind == HINT:
+        at -= 1
+    return source.is_word(at, "SELECT")
 
 
 def own_calls(source: Source) -> tuple[int, ...]:

@@ -48,6 +48,8 @@ _BEGINS: Final = re.compile(
     r"\bstart\s+transaction\b|\band\s+chain\b|\bbegin\s+work\b|\bcompletion_type\b", re.IGNORECASE
 )
 """After these a transaction is open that is not the client's."""
+_ENDS: Final = re.compile(r"\bcommit\b|\brollback\b(?!\s+(?:work\s+)?to\b)", re.IGNORECASE)
+"""These end a transaction, also the client's."""
 _SAVES: Final = re.compile(r"\bsavepoint\s+(?:`((?:[^`]|``)+)`|([\w$]+))", re.IGNORECASE)
 _DYNAMIC: Final = frozenset({"prepare", "execute"})
 _READING_ID: Final = frozenset({"last_insert_id", "sql_auto_is_null"})
@@ -65,7 +67,7 @@ class Body(NamedTuple):
 class Left(NamedTuple):
     """What a body leaves behind; `unknown`: perhaps more than that. `reads_id`: it reads LAST_INSERT_ID(),
     which must be the session's then, whatever connection it runs on. `begins`: it may begin a transaction of
-    its own.
+    its own; `ends`: it may end one.
     """
 
     variables: frozenset[str] = frozenset()
@@ -73,6 +75,7 @@ class Left(NamedTuple):
     unknown: bool = False
     reads_id: bool = False
     begins: bool = False
+    ends: bool = False
 
     def __or__(self, other: Left) -> Left:
         return Left(
@@ -81,6 +84,7 @@ class Left(NamedTuple):
             self.unknown or other.unknown,
             self.reads_id or other.reads_id,
             self.begins or other.begins,
+            self.ends or other.ends,
         )
 
 
@@ -149,6 +153,10 @@ class Routines:
         """Whether what a statement with these names runs may begin a transaction."""
         return any(self._left[name].begins for name in names & self._known)
 
+    def ends(self, names: frozenset[str]) -> bool:
+        """Whether what a statement with these names runs may end a transaction."""
+        return any(self._left[name].ends for name in names & self._known)
+
     def called(self, procedure: str, names: frozenset[str]) -> Left | None:
         """Effects of a CALL of `procedure` in a statement with these names; None when they are not known."""
         own = self._left.get(max(_words(procedure), key=len, default=""))
@@ -183,6 +191,7 @@ def _left(text: str | None, words: frozenset[str]) -> Left:
         not words.isdisjoint(_DYNAMIC),
         not words.isdisjoint(_READING_ID),
         _BEGINS.search(text) is not None,
+        _ENDS.search(text) is not None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import Final
 from rewriter.text.tokens import Source
 
 from .forms import Kind
+from .inner import behind_set_statement
 from .table import form_of
 
 _LISTS: Final = frozenset({"FROM", "JOIN", "STRAIGHT_JOIN", "INTO", "UPDATE", "TABLE", "USING", "DELETE"})
@@ -31,8 +32,11 @@ _LOCKING: Final = frozenset(
 
 
 def is_of_rows(source: Source) -> bool:
-    """Whether the statement is a query or a change of rows, or explains one."""
-    return form_of(source).kind in (Kind.QUERY, Kind.CHANGE, Kind.EXPLAIN, Kind.DO)
+    """Whether the statement is a query or a change of rows, or explains one, also behind SET STATEMENT."""
+    form = form_of(source)
+    if form.words == "SET STATEMENT":
+        form = form_of(source, behind_set_statement(source))
+    return form.kind in (Kind.QUERY, Kind.CHANGE, Kind.EXPLAIN, Kind.DO)
 
 
 def tables_expected(source: Source, *, certain: bool = False) -> set[int]:

@@ -39,3 +39,6 @@ SELECT mariadb_schema.load_file('/etc/passwd')
 SHOW CREATE SEQUENCE secret.s
 SHOW USER_STATISTICS
 SELECT * FROM information_schema.USER_VARIABLES
+SELECT 1 + sql_cache(1)
+VALUES (sql_buffer_result(1))
+SELECT rank (1)

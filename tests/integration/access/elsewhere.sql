@@ -106,3 +106,9 @@ SHOW TABLES FROM shardgate_ddl
 USE shardgate_scratch
 USE shardgate_ddl
 EXPLAIN ROUTE PREPARE s FROM 'SELECT v FROM secret.t'
+SELECT count (1)
+SELECT max/**/(1)
+SET @x = now ()
+SELECT 1 + substring (1)
+CREATE TEMPORARY TABLE x1 LIKE new.t
+CREATE TEMPORARY TABLE x1 LIKE old.t

@@ -56,3 +56,5 @@ CHECKSUM TABLE customers
 HELP 'UPDATE'
 USE legacy
 USE information_schema
+SELECT COUNT(1), MAX( 1 ), NOW(), SUBSTRING('abc', 2)
+SELECT SQL_NO_CACHE (1)

@@ -8,3 +8,4 @@ SELECT NEXT VALUE FOR legacy.own_sequence
 SELECT SETVAL(legacy.own_sequence, 100)
 EXECUTE IMMEDIATE 'DELETE FROM legacy.customers'
 INSERT INTO legacy.customers (name) VALUES ('x') RETURNING *
+SELECT DEFAULT(id) FROM customers LIMIT 1
