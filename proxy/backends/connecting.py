@@ -13,6 +13,7 @@ from typing import cast
 
 from config.flavour import flavour_of
 from proxy.certificates import Certificates
+from proxy.descriptors import descriptor_of
 from proxy.errors import ProxyError
 from proxy.tls import TlsTransport
 from proxy.wire.constants import Capability, MariaCapability, Status
@@ -219,6 +220,7 @@ class LoginConnector:
         conn.offers = done.greeting.extended
         conn.scanner.status = done.status & ~Status.SESSION_STATE_CHANGED
         conn.transport = protocol.transport
+        conn.descriptor = descriptor_of(conn.transport)
         conn.transport.set_protocol(cast(asyncio.Protocol, conn))  # it is one, but not by inheritance
         if conn.transport.is_closing():  # it will not tell its new protocol
             raise ProxyError("host_unreachable", host=host, reason="the server closed the connection at once")

@@ -2,6 +2,7 @@
 # compiled callers find those.
 
 from proxy.backends.settings cimport Settings
+from proxy.descriptors cimport write_out
 from proxy.load cimport Load, bucket_of, share
 from proxy.wire.packets cimport query_packet
 from proxy.wire.replies cimport ReplyScanner
@@ -17,7 +18,7 @@ cdef class BackendConnection:
     cdef public bint _plain, _torn, closed, doomed, kill_wanted, pinned, prepared, resetting, unclean, undone
     cdef public bint unread
     cdef public long long _sync_packets, replies, thread_id, capability_set
-    cdef public int given, usual
+    cdef public int descriptor, given, usual
     cdef public double begun, ended, granted, idle_since, sent
     cdef public bytes _held, _sync_tail, branch
     cdef public str host, database, version

@@ -23,6 +23,7 @@ from typing import Protocol
 import structlog
 
 from proxy.backends.settings import FRESH, Settings
+from proxy.descriptors import write_out
 from proxy.errors import ProxyError
 from proxy.load import Load, bucket_of, is_own, share
 from proxy.wire.constants import MAX_PAYLOAD, Status
@@ -90,6 +91,7 @@ class BackendConnection:
         "changes",
         "closed",
         "database",
+        "descriptor",
         "doomed",
         "ended",
         "filled",
@@ -136,6 +138,7 @@ class BackendConnection:
         self.receiver: Receiver | None = None
         self.settings: Settings = FRESH
         self.database: str | None = None
+        self.descriptor = -1  # the socket's
         #: Changes by clients' statements that the server has told, and that no session has taken over yet.
         self.changes: Changes = UNCHANGED
         self.capability_set = 0  # see `pool`
@@ -222,7 +225,7 @@ class BackendConnection:
             error = ProxyError("connection_gone", host=self.host)
             asyncio.get_running_loop().call_soon(self._tell_lost, error)
         else:
-            self.transport.write(packets)
+            write_out(self.transport, self.descriptor, packets)
 
     def ask(self, sql: bytes, receiver: Receiver) -> None:
         """`send` for one COM_QUERY of a client's: the usual case."""
@@ -238,7 +241,7 @@ class BackendConnection:
         scanner = self.scanner
         scanner.start()
         scanner.first_number = FIRST_NUMBER
-        self.transport.write(query_head(size, 3) + sql)
+        write_out(self.transport, self.descriptor, query_head(size, 3) + sql)
 
     def tell(self, packet: bytes) -> None:
         """Send a command that is answered by OK, and wait for nothing: whatever is sent next comes behind it.

@@ -1,6 +1,7 @@
 # Types of a client's command at work. What `ClientConnection` and `Client` give it is declared here as they have
 # it, so that compiled callers reach it without a look-up.
 
+from proxy.descriptors cimport write_out
 from proxy.engine.snapshot cimport Snapshot
 from proxy.load cimport Load
 from proxy.session.state cimport Session

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
+from proxy.descriptors import write_out
 from proxy.engine.problems import NOTED
 from proxy.errors import ProxyError
 from proxy.session.outcome import Diagnostic, Outcome
@@ -222,7 +223,7 @@ class Exchange:
     # ----------------------------------------------------------------------------------------------------
 
     def write(self, data: bytes) -> None:
-        self.transport.write(data)
+        write_out(self.transport, self.descriptor, data)
 
     def reply_ok(
         self, *, affected: int = 0, insert_id: int = 0, warnings: int = 0, info: bytes = b""
@@ -232,9 +233,9 @@ class Exchange:
         ok = Ok(affected, insert_id, session.status(), warnings, info)
         state = session.tracker.take(session) if session.tracker is not None else b""
         if state:
-            self.transport.write(tracked_ok_packet(self.seq + 1, ok, state))
+            self.write(tracked_ok_packet(self.seq + 1, ok, state))
         else:
-            self.transport.write(
+            self.write(
                 ok_packet(
                     self.seq + 1,
                     ok.status,

@@ -1,5 +1,6 @@
 # Types of the way of one statement to one host.
 
+from proxy.descriptors cimport write_out
 from proxy.backends.connection cimport BackendConnection
 from proxy.engine cimport lease
 from proxy.engine.exchange cimport Exchange

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from proxy.backends.connection import BackendConnection
 from proxy.backends.own import change_database
 from proxy.backends.waiting import Waiter
+from proxy.descriptors import write_out
 from proxy.engine import lease
 from proxy.engine.admission import admit_pinned
 from proxy.engine.column_metadata import place_of
@@ -383,7 +384,8 @@ class Relay:
                 if self.effects is not None and self.effects.tables and conn.scanner.ok is not None:
                     self.withheld = data  # until all workers know the tables, see `_drain`
                     return
-        self.client.transport.write(data)
+        client = self.client
+        write_out(client.transport, client.descriptor, data)
 
     def _give_back(self, conn: BackendConnection, *, failed: bool) -> None:
         """Give the connection back, and answer."""
