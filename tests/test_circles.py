@@ -13,7 +13,7 @@ MODULES = {module(path): path for path in FILES}
 #: The proxy's floors, the lowest first: a file imports of its own floor and of those below. Files beside the
 #: folders stand for themselves.
 FLOORS = (
-    "errors printable tasks logs log_writer load stats shared kept silence peers tls descriptors "
+    "errors printable tasks logs log_writer load stats shared kept silence peers tls "
     "interpreted certificates open_files throttle taken listening offline wire tracing",
     "backends",
     "advising",

@@ -18,7 +18,8 @@ SEEDS = "60"
 
 @pytest.mark.skipif(not may_compile(), reason="no compiler, or no headers of Python")
 def test_where_they_can_be_compiled_they_are() -> None:
-    assert CLASSES, "run: make setup"
+    if not os.environ.get("SHARDGATE_INTERPRETED"):
+        assert CLASSES, "run: make setup"
 
 
 def begun(interpreted: str, *arguments: str) -> subprocess.Popen[str]:

@@ -58,7 +58,9 @@ class Visitor:
         self.conn = Connection(services)
         self.transport = FakeTransport()
         if unix:
-            self.transport.get_extra_info = lambda name, default=None: ""  # type: ignore[method-assign]
+            self.transport.get_extra_info = (  # type: ignore[method-assign]
+                lambda name, default=None: "" if name == "peername" else default
+            )
         self._reader = PacketReader(1 << 20)
         self.conn.connection_made(self.transport)
 

@@ -39,11 +39,7 @@ if TYPE_CHECKING:
 
 
 class FanOut:
-    """One statement over several hosts: the client's `Work` until it has been answered.
-
-    What comes of the replies is done by compiled steps where it is nothing but rows (`pieces`, see
-    `frontend/plain.py`): what they do is said in `received` and `branch_done`.
-    """
+    """One statement over several hosts: the client's `Work` until it has been answered."""
 
     __slots__ = (
         "_later",
