@@ -14,7 +14,7 @@ MODULES = {module(path): path for path in FILES}
 #: folders stand for themselves.
 FLOORS = (
     "errors printable tasks logs log_writer load stats shared kept silence peers tls "
-    "interpreted certificates open_files throttle taken listening offline wire tracing",
+    "descriptors interpreted certificates open_files throttle taken listening offline wire tracing",
     "backends",
     "advising",
     "session catalog planning caching reordering xa",

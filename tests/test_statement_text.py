@@ -22,7 +22,6 @@ LISTS: Final = {
     "proxy.local.processes._PRIVILEGES": "privileges of SHOW GRANTS",
     "rewriter.advice.samples._NO_CALL": "words in front of a name that is no function",
     "rewriter.plain.routing_columns._MOVING": "clauses of ALTER TABLE",
-    "rewriter.sql.privileges.reachable._EXPRESSION": "words in front of an expression",
     "rewriter.sql.statements.calls._NO_CALL_BEHIND": "words in front of a name that is no function",
     "rewriter.sql.statements.function_names._NATIVE_BOTH": "names of functions and keywords",
     "rewriter.sql.statements.table_places._FIRST": "words in front of a table's name",

@@ -54,7 +54,7 @@ LIMITS = HostLimits(
 Script = Callable[["ServerConn", bytes], list[Result]]
 
 
-RESET = (b"RESET", LOGIN_STATEMENT)
+RESET = (b"RESET", LOGIN_STATEMENT, b"SET ROLE DEFAULT")
 """What a connection is sent before others get it, when nobody knows what it has."""
 
 

@@ -78,6 +78,7 @@ def test_every_package_is_copied() -> None:
     packages = {name.rstrip("*") for name in project["tool"]["setuptools"]["packages"]["find"]["include"]}
     needed = packages | {
         "pyproject.toml",
+        "setup.py",
         project["project"]["readme"],
         project["project"]["license"]["file"],
     }

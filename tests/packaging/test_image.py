@@ -117,7 +117,7 @@ class Image:
 
     def run(self, command: list[str], user: str | None = None) -> subprocess.CompletedProcess[str]:
         argv = ["unshare", "--mount", "--net", *self.argv(command, user)]
-        return subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
+        return subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
 
     def take(self, instruction: Instruction, other: Image | None) -> None:
         """Carry one instruction out. `other`: the stage before."""
