@@ -37,7 +37,8 @@ _FURTHER: Final = {
     "mysql": frozenset(),
 }
 """By the flavour: of MariaDB 11.7 and later."""
-_DIGESTS: Final = frozenset({"MD5", "SHA", "SHA1"})
+DIGESTS: Final = frozenset({"MD5", "SHA", "SHA1"})
+"""Functions of every server but MySQL 9.6 and later, which have them with a component."""
 _BY_ARGUMENTS: Final = frozenset(
     {"POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"}
 )
@@ -53,7 +54,7 @@ _ROWS: Final = ("SELECT", "VALUES", "VALUE", "WITH")
 
 def is_native(word: str, *, flavour: Flavour) -> bool:
     """Whether an unquoted word (upper case) before a parenthesis is the servers' or the proxy's own."""
-    if word in _DIGESTS:
+    if word in DIGESTS:
         return flavour.digests
     return word in NATIVE[flavour.name] or word in ID_FUNCTIONS or word in _FURTHER[flavour.name]
 
