@@ -9,6 +9,7 @@ says. It is dropped when the history of the topology shows that the master in us
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -32,7 +33,7 @@ from fleet.fence import Fence
 from fleet.moves import read_only_databases, some
 from fleet.promote import slaves_of
 from fleet.rows import databases_with_rows
-from fleet.succession import Served, doubt
+from fleet.succession import Served, declared_dead, doubt
 
 _OPERATIONS: Final = 10_000
 """So many of the latest are looked through."""
@@ -83,8 +84,7 @@ def left_over(
     moved = {name for one in listed for name in one.fence.databases}
     copies = {one.new for one in listed}
     for name in moved:
-        physical = topology.physical(name)
-        owner = physical[0].host_of(physical[1]) if physical is not None else None
+        owner = _master_of(topology, name)
         copies |= {owner} if owner is not None else set()  # may be who has followed that master
     for host, names in found.items():
         for name in sorted(names):
@@ -99,6 +99,23 @@ def left_over(
                 continue
             if (name in moved or host in copies) and held.state is not State.FROZEN:
                 yield host, name, held.master
+
+
+def _served_again(split: Split, topology: Topology) -> list[str]:
+    """What to say of databases that the old master of a split serves again: the fence stays."""
+    names = [name for name in split.fence.databases if _master_of(topology, name) == split.old]
+    if not names:
+        return []
+    return [
+        f"{split.old}: {some(names)} left as it is: the topology has it here again, behind the fence of "
+        f"operation {split.number}; {split.new} may have newer rows. `shardgate topology history` shows the "
+        "version of the split"
+    ]
+
+
+def _master_of(topology: Topology, name: str) -> Host | None:
+    physical = topology.physical(name)
+    return physical[0].host_of(physical[1]) if physical is not None else None
 
 
 def _drop(host: Host, name: str) -> str:
@@ -136,9 +153,10 @@ class Cleaning:
         listed = splits(operations)
         if not listed:
             return []
-        places = dict.fromkeys([*self._topology.hosts, *(one.old for one in listed)])
-        found = {host: frozenset(await existing(self._hosts, host)) for host in places}
+        again = [text for one in listed for text in _served_again(one, self._topology)]
+        found = await self._found(listed)
         drops = await self._sure(list(left_over(found, self._topology, listed)), listed, operation)
+        self.left += again
         await self._refuse_used(drops, found)
         closed = {(one.old, name) for one in listed for name in one.fence.databases}
         steps = []
@@ -150,6 +168,17 @@ class Cleaning:
             steps.append(Step(_drop(host, name), f"drop {name}", host, tuple(drop), final=True))
         # While something is left, the splits stay known: a later run looks at it again.
         return steps if self.left else [*steps, *[await self._opening(one) for one in listed]]
+
+    async def _found(self, listed: Sequence[Split]) -> dict[Host, frozenset[str]]:
+        """The databases of the masters, and of the hosts of splits. HostError, but for a host that is in the
+        topology no more: what it has may wait.
+        """
+        found = {host: frozenset(await existing(self._hosts, host)) for host in self._topology.hosts}
+        others = dict.fromkeys(host for one in listed for host in (one.old, one.new) if host not in found)
+        for host in others:
+            with contextlib.suppress(HostError):
+                found[host] = frozenset(await existing(self._hosts, host))
+        return found
 
     async def _opening(self, split: Split) -> Step:
         """Takes the rest of a split's fence away, and notes that nothing of it is left."""
@@ -169,12 +198,15 @@ class Cleaning:
         planned = operation.planned if operation is not None else {}
         open_again = await self._open_again(found, listed)
         served = await asyncio.to_thread(self._served)
+        gone = declared_dead(served) - {*self._topology.hosts, *self._topology.slaves}
         earliest = min(one.version for one in listed)
         sure, reasons = [], dict[tuple[Host, str], list[str]]()
         for host, name, owner in found:
             why = doubt(name, host, served, earliest)
             if not why and (host, name) in open_again and _drop(host, name) not in planned:
                 why = "it is not READ ONLY any more, as the split has left it: it may have been written to"
+            if host in gone:
+                why = "its host was declared dead (promote --dead): it must become a slave first"
             if why:
                 reasons.setdefault((host, why), []).append(name)
             else:

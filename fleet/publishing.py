@@ -23,7 +23,7 @@ from fleet.core.errors import Failed, HostError, Refused
 from fleet.core.hosts import Hosts
 from fleet.core.interrupt import to_end
 from fleet.core.journal import Operation
-from fleet.core.publish import publish, version_of, wait_until_served
+from fleet.core.publish import history, latest_version, publish, version_of, wait_until_served
 from fleet.core.run import Tool
 from fleet.core.steps import Step
 from fleet.core.store import Store, Stored
@@ -87,7 +87,7 @@ class Publishing:
     async def _steps(self, operation: Operation | None) -> Sequence[Step]:
         """Refused, ConfigError: nothing may be published."""
         self._stored = await asyncio.to_thread(self.store.topology)
-        self.old = self._in_use(self._stored)
+        self.old = await asyncio.to_thread(self._in_use, self._stored)
         if self._drops and self.old is not None:
             self._list_dropped(self.old)
         served = Step(
@@ -96,7 +96,8 @@ class Publishing:
         if self._stored is not None and self._stored.content == self.content:
             return [served] if operation is not None else []
         self.changes = changes(self.old, self.new)
-        self._follows(version_of(self._stored.content) if self._stored is not None else 0)
+        latest = version_of(self._stored.content) if self._stored is not None else 0
+        self._follows(max(latest, await asyncio.to_thread(latest_version, self.store)))
         if self.old is not None:
             problems = succession_problems(self.old, self.new)
             if problems:
@@ -211,13 +212,16 @@ class Publishing:
         return {}
 
     def _in_use(self, stored: Stored | None) -> Topology | None:
-        """The topology that is replaced; None when there is none that can be read."""
-        if stored is None:
-            return None
-        try:
-            return load_topology(stored.content, layouts=self._settings.all_layouts)
-        except ConfigError:
-            return None
+        """The topology that is replaced. Where the document is missing or cannot be read, proxies serve what
+        they have read before: the last version of the history. None when there is none, either.
+        """
+        contents = [] if stored is None else [stored.content]
+        for content in (*contents, *(one.content for one in reversed(history(self.store)))):
+            try:
+                return load_topology(content, layouts=self._settings.all_layouts)
+            except ConfigError:
+                continue
+        return None
 
     def _follows(self, version: int) -> None:
         if self.new.version <= version:

@@ -42,6 +42,16 @@ def checked(command: str) -> bool:
     return tuple(words[1:3]) in _CHECKED and not _UNCHECKED.intersection(words)
 
 
+def declared_dead(served: Sequence[Served]) -> set[Host]:
+    """The masters that `promote --dead` has replaced."""
+    found = set()
+    for one in served:
+        words = one.command.split()
+        if words[1:3] == ["fleet", "promote"] and "--dead" in words and "--host" in words[:-1]:
+            found.add(words[words.index("--host") + 1])
+    return found
+
+
 def doubt(database: str, host: Host, served: Sequence[Served], copied: int) -> str:
     """Why the copy of `database` on `host` may have rows that the database's master has not; "": it has none.
 

@@ -132,11 +132,13 @@ def rollback(
     """Publish what VERSION was, as a new version. Refused when databases would go back to a master that has
     not all their rows, and when VERSION lacks shards of the one in use.
     """
-    from fleet.core.publish import kept, version_of
+    from fleet.core.publish import kept, latest_version, version_of
     from fleet.publishing import rolled_back
 
     def document(store: Store) -> tuple[bytes, str]:
-        content = rolled_back(kept(store, version).content, version_of(_stored(store)) + 1)
+        stored = store.topology()
+        latest = max(latest_version(store), version_of(stored.content) if stored is not None else 0)
+        content = rolled_back(kept(store, version).content, latest + 1)
         return content, f"version {version} of the history"
 
     arguments = {"VERSION": version} | ({"move-shards": True} if move else {})

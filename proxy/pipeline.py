@@ -116,9 +116,9 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
     client.plan = plan
     client.kind = plan.kind
     transaction = session.transaction
-    restricted = session.user.databases is not None or transaction.lost or transaction.pins
     if transaction.pins:
         forget_closed(client)
+    restricted = session.user.databases is not None or transaction.lost or transaction.pins
     if restricted or plan.access > session.user.role:
         admit_plan(session, plan, sql)
     if plan.implicit_commit and commits_first(client, plan):

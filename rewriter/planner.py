@@ -41,7 +41,7 @@ from .rows import Folded, fold
 from .rules import admin, confined, crowded, do, explain, explain_route, prepared_text, query, too_deep
 from .sql.statements.calls import with_plain_calls
 from .sql.statements.facts import facts_of
-from .sql.statements.functions import foreign_calls
+from .sql.statements.functions import DIGESTS, foreign_calls
 from .sql.statements.routines import names_in
 from .text.characters import MASKED
 from .text.names import with_plain_names
@@ -573,6 +573,8 @@ def _without_functions(statement: Statement, plan: Plan) -> Plan:
     source, env = statement.source, statement.names.env
     if plan.without_functions:
         for at in foreign_calls(source, flavour=env.flavour):
+            if source.is_word(at, *DIGESTS) and not source.is_op(at - 1, "."):
+                continue  # the server knows whether it has it
             database = source.at(at - 2).name if source.is_op(at - 1, ".") else env.database
             name = f"{database}.{source.at(at).name}" if database else source.at(at).name
             # probe: it may be no call, as LATERAL (…) on a server that does not have that

@@ -23,6 +23,7 @@ from .sql.privileges.reachable import reached
 from .sql.privileges.rights import databases_named
 from .sql.statements.effects import defines_routine
 from .sql.statements.forms import Inner, Kind, Objects, State, StatementForm
+from .sql.statements.functions import as_stored
 from .sql.statements.inner import behind_explain
 from .sql.statements.table import form_of, name_of, recognize
 from .sql.statements.table_places import tables_expected
@@ -88,7 +89,9 @@ def _inner(literal: bytes, env: Env) -> Source | None:
     try:
         text = opened(unquote(literal, not env.no_backslash_escapes), env)
         literals = tuple(one for _, one in env.findall(text + b"\0"))
-        return read(text, literals, env) if not literals[-1] and literals.count(b"") == 1 else None
+        if literals[-1] or literals.count(b"") != 1:
+            return None
+        return as_stored(read(text, literals, replace(env, ignore_space=False)))
     except (NotPlain, Unreadable):
         return None
 

@@ -89,6 +89,11 @@ def history(store: Store, folder: str = TOPOLOGIES) -> list[Version]:
     return [one for one in found if one is not None]
 
 
+def latest_version(store: Store) -> int:
+    """The number of the last version of the topology in the history; 0 when there is none."""
+    return max((int(name) for name in store.names(TOPOLOGIES) if name.isdigit()), default=0)
+
+
 def kept(store: Store, number: int, folder: str = TOPOLOGIES) -> Version:
     """One of the history. Refused when it is not there."""
     found = _read(store.read(_name(folder, number)))

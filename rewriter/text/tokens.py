@@ -168,6 +168,8 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
             continue
         if after_dot and kind in (INTEGER, NUMBER, HEX, WORD) and sql[at] not in _NO_NAME:
             kind, end = NAME, _word_end(sql, at)  # t.1e5, t.end: behind a dot stands a name
+        elif kind == WORD and _QUALIFIES.match(sql, end) and sql[at:end].upper() not in _ROWS:
+            kind = NAME  # value.t, select.t: right before a dot and a name, too
         _check_read_alike(sql, kind, at, end, env)
         token = _token(sql, kind, at, end, lifted, env)
         after_dot = token.text == "." and kind == OPERATOR
@@ -185,6 +187,9 @@ def read(sql: bytes, literals: tuple[bytes, ...], env: Env) -> Source:
     return Source(sql, literals, pieces, tuple(tokens), closing, depth, marks)
 
 
+_QUALIFIES: Final = re.compile(rb"\." + _WORD)
+_ROWS: Final = frozenset({b"NEW", b"OLD"})
+"""Words that mean the rows of a trigger, which others look for."""
 _HINTED: Final = frozenset({"SELECT", "INSERT", "REPLACE", "UPDATE", "DELETE"})
 """Words that hints stand behind. Elsewhere servers take them for comments; so does whoever looks at a token's
 neighbours for what it may name or call.

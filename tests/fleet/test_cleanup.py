@@ -109,6 +109,39 @@ def test_a_copy_that_served_again_is_left(world: World) -> None:
     assert world.run("cleanup", "--yes")[0] == 1, "it is still known"
 
 
+def test_what_the_old_master_serves_again_keeps_its_fence(world: World) -> None:
+    """And the split is not forgotten: the newer rows are on the other host."""
+    first, second = (one.address for one in world.servers)
+    change_topology(world, [first, first], "shardgate topology rollback 1 --move-shards")
+    for _ in range(2):
+        status, output = world.run("cleanup", "--yes")
+        assert (status, f"{second} may have newer rows" in output.replace("\n", " ")) == (1, True), output
+        assert there(world) == list(LEFT)
+    assert world.execute(1, "SELECT COUNT(*) FROM db00002.pins") == [(1,)]
+    change_topology(world, [second, second], "shardgate topology rollback 2 --move-shards")
+    status, output = world.run("cleanup", "--yes")
+    assert (status, "unchecked" in output) == (1, True), output
+    assert there(world) == list(LEFT)
+
+
+def test_a_host_that_was_declared_dead_is_left(world: World) -> None:
+    """What it dropped would be in its binary log, and keep it from becoming a slave."""
+    first, second = (one.address for one in world.servers)
+    with closing(FileStore(world.topology)) as store:
+        store.open()
+        store.lock(Holder.me("test"))
+        stored = store.topology()
+        assert stored is not None
+        document = json.loads(stored.content.decode().replace(first, second))
+        document["version"] += 1
+        publish(
+            store, json.dumps(document).encode(), stored, f"shardgate fleet promote --host {first} --dead"
+        )
+    status, output = world.run("cleanup", "--yes")
+    assert (status, "was declared dead" in output.replace("\n", " ")) == (1, True), output
+    assert there(world) == list(LEFT)
+
+
 def test_a_copy_with_rows_is_left_when_the_new_master_has_none(world: World) -> None:
     """As when its data was lost, and `fleet create` has made empty databases."""
     world.execute(1, "DELETE FROM db00003.pins")

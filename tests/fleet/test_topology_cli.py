@@ -426,6 +426,32 @@ def test_a_broken_topology_is_mended(world: World) -> None:
     assert topology(world, "put", str(changed(world, 5)), "--yes")[0] == 0
 
 
+@pytest.mark.parametrize("content", ['{"version": 4, "keyspaces": {', None])
+def test_a_document_that_cannot_be_read_is_followed_like_the_last_one(
+    world: World, content: str | None
+) -> None:
+    """The proxies serve what they have read before: versions go on from there, and the hosts are asked."""
+    if "file" not in json.loads(world.settings.read_text())["topology"]:
+        return
+    assert topology(world, "put", str(changed(world, 2, open=False)), "--yes")[0] == 0
+    world.execute(0, "INSERT INTO db00000.pins (local_id, data) VALUES (1, '{}')")
+
+    def spoil() -> None:
+        world.topology.unlink()
+        if content is not None:
+            world.topology.write_text(content)
+
+    spoil()
+    moved = changed(world, 7, master=world.servers[1].address)
+    status, output = topology(world, "put", str(moved), "--yes")
+    assert (status, "has no databases" in output) == (2, True), output
+    status, output = topology(world, "put", str(changed(world, 2)), "--yes")
+    assert (status, "version 2 cannot follow version 2" in output) == (2, True), output
+    status, output = topology(world, "rollback", "1", "--yes")
+    assert (status, output) == (0, "version 3 is published: main 0-1: closed → open\n")
+    world.execute(0, "DELETE FROM db00000.pins")
+
+
 def test_watch(world: World) -> None:
     status, output = topology(world, "watch", "--for", "0.1")
     assert status == 0

@@ -194,9 +194,9 @@ def execute(client: Exchange, payload: bytes) -> None:
     if session.counts is not None:
         session.counts[counters.EXECUTE] += 1
     transaction = session.transaction
-    restricted = session.user.databases is not None or transaction.lost or transaction.pins
     if transaction.pins:
         forget_closed(client)
+    restricted = session.user.databases is not None or transaction.lost or transaction.pins
     if restricted or plan.access > session.user.role:
         admit_plan(session, plan, statement.sql)
     if statement.cursor is not None:

@@ -16,7 +16,7 @@ from rewriter.route.context import Statement
 from rewriter.route.scope import INFORMATION_SCHEMA, SYSTEM_DATABASES, Names
 from rewriter.sql.statements.calls import NATIVE_SCHEMAS, sequences, with_plain_calls
 from rewriter.sql.statements.forms import Inner, Kind, Objects, StatementForm
-from rewriter.sql.statements.functions import foreign_calls, is_sequences
+from rewriter.sql.statements.functions import as_stored, foreign_calls, is_sequences
 from rewriter.sql.statements.inner import behind_explain, behind_set_statement, is_explain, tail
 from rewriter.sql.statements.table import form_of, recognize, verbs_of
 from rewriter.sql.statements.table_places import tables_expected
@@ -322,17 +322,20 @@ def _prepared(source: Source) -> int:
 
 
 def _read_as(literal: bytes, names: Names) -> list[Source]:
-    """A prepared text as each sql_mode reads it: a server reads it again when a table has changed."""
+    """A prepared text as each sql_mode reads it: a server reads it again when a table has changed. Whatever
+    stands in front of a parenthesis may be a comment in the text, which `opened` makes blanks.
+    """
     found = []
     env = names.env
     for ansi in (False, True):
         for raw in (False, True):
-            mode = replace(env, ansi_quotes=ansi, no_backslash_escapes=raw)
+            mode = replace(env, ansi_quotes=ansi, no_backslash_escapes=raw, ignore_space=False)
             try:
                 text = opened(unquote(literal, not env.no_backslash_escapes), mode)
                 literals = tuple(one for _, one in mode.findall(text + b"\0"))
                 if not literals[-1] and literals.count(b"") == 1:
-                    found.append(with_plain_calls(read(text, literals, mode), flavour=mode.flavour))
+                    inner = as_stored(read(text, literals, mode))
+                    found.append(with_plain_calls(inner, flavour=mode.flavour))
             except (NotPlain, Unreadable):
                 continue
     return found

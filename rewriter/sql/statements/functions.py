@@ -4,6 +4,7 @@ proxy has not read.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from config.flavour import Flavour
@@ -22,7 +23,9 @@ from rewriter.text.tokens import (
     Source,
 )
 
+from .forms import Kind
 from .function_names import NATIVE
+from .table import form_of
 from .table_places import tables_expected
 
 ID_FUNCTIONS: Final = frozenset({"MAKE_ID", "SHARD_OF", "TYPE_OF", "LOCAL_OF"})
@@ -34,7 +37,8 @@ _FURTHER: Final = {
     "mysql": frozenset(),
 }
 """By the flavour: of MariaDB 11.7 and later."""
-_DIGESTS: Final = frozenset({"MD5", "SHA", "SHA1"})
+DIGESTS: Final = frozenset({"MD5", "SHA", "SHA1"})
+"""Functions of every server but MySQL 9.6 and later, which have them with a component."""
 _BY_ARGUMENTS: Final = frozenset(
     {"POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMETRYCOLLECTION"}
 )
@@ -50,7 +54,7 @@ _ROWS: Final = ("SELECT", "VALUES", "VALUE", "WITH")
 
 def is_native(word: str, *, flavour: Flavour) -> bool:
     """Whether an unquoted word (upper case) before a parenthesis is the servers' or the proxy's own."""
-    if word in _DIGESTS:
+    if word in DIGESTS:
         return flavour.digests
     return word in NATIVE[flavour.name] or word in ID_FUNCTIONS or word in _FURTHER[flavour.name]
 
@@ -70,7 +74,10 @@ def foreign_calls(source: Source, *, flavour: Flavour) -> tuple[int, ...]:
         if token.kind not in (WORD, NAME) or not source.is_op(at + 1, "("):
             continue
         if token.kind == WORD and not source.is_op(at - 1, "."):
-            if is_native(token.text, flavour=flavour) or is_sequences(token.text, flavour=flavour):
+            own = token.text in ID_FUNCTIONS and not _computes(source)
+            if not own and (
+                is_native(token.text, flavour=flavour) or is_sequences(token.text, flavour=flavour)
+            ):
                 continue
             if token.text in MODIFIERS and _is_option(source, at):
                 continue
@@ -83,12 +90,37 @@ def foreign_calls(source: Source, *, flavour: Flavour) -> tuple[int, ...]:
     return tuple(found)
 
 
+def _computes(source: Source) -> bool:
+    """Whether the proxy writes its own functions as arithmetic in this statement. Elsewhere a server looks
+    for stored functions of these names.
+    """
+    form = form_of(source)
+    return form.kind in _COMPUTED or form.words == "SET STATEMENT"
+
+
+_COMPUTED: Final = frozenset({Kind.QUERY, Kind.CHANGE, Kind.DO, Kind.EXPLAIN, Kind.CALL, Kind.HANDLER})
+
+
 def _is_option(source: Source, at: int) -> bool:
     """Whether the word at `at`, such as SQL_CACHE, is an option of SELECT: nothing but options is between."""
     at -= 1
     while source.is_word(at, *MODIFIERS) or source.at(at).kind == HINT:
         at -= 1
     return source.is_word(at, "SELECT")
+
+
+def as_stored(source: Source) -> Source:
+    """A text that servers get as it is: the names of the proxy's own functions are names of stored ones."""
+    places = {
+        at for at, token in enumerate(source.tokens) if token.kind == WORD and token.text in ID_FUNCTIONS
+    }
+    if not places:
+        return source
+    tokens = (
+        token._replace(kind=NAME, text=token.name) if at in places else token
+        for at, token in enumerate(source.tokens)
+    )
+    return replace(source, tokens=tuple(tokens))
 
 
 def own_calls(source: Source) -> tuple[int, ...]:

@@ -59,7 +59,9 @@ def tables_expected(source: Source, *, certain: bool = False) -> set[int]:
             state = "list" if awaits else ""
         elif not source.is_name(at) or source.is_op(at - 1, "."):
             continue
-        elif awaits and not (token.kind == "word" and token.text in _BETWEEN | _ENDS | lists):
+        elif awaits and (
+            source.is_op(at + 1, ".") or token.kind != "word" or token.text not in _BETWEEN | _ENDS | lists
+        ):
             found.add(at)
             awaits = False
         elif token.kind == "word":

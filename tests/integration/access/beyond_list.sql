@@ -154,3 +154,6 @@ CREATE TABLE x1 (LIKE old.t)
 ALTER DATABASE charset CHARACTER SET utf8mb4
 ALTER DATABASE encryption COLLATE utf8mb4_bin
 ALTER DATABASE comment CHARACTER SET utf8mb4
+CREATE TABLE `select` LIKE select.mi
+DROP TABLE `select`, select.zz
+RENAME TABLE `select` TO select.zz

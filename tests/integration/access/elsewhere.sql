@@ -112,3 +112,10 @@ SET @x = now ()
 SELECT 1 + substring (1)
 CREATE TEMPORARY TABLE x1 LIKE new.t
 CREATE TEMPORARY TABLE x1 LIKE old.t
+SET @q = type_of(1)
+SHOW STATUS WHERE shard_of(1)
+SHOW TABLES FROM demo WHERE type_of(1)
+DESC value.t value
+DESC quick.t quick
+CREATE TEMPORARY TABLE `select` LIKE select.mi
+HANDLER select.t OPEN AS `select`
