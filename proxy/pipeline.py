@@ -22,7 +22,7 @@ from proxy.engine.admission import (
 )
 from proxy.engine.cached import from_cache, touch
 from proxy.engine.choosing import any_open
-from proxy.engine.lease import forget_closed
+from proxy.engine.lease import forget_gone
 from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders, host_of
 from proxy.engine.outside_transaction import reject, run_for_nothing, run_outside_transaction
@@ -117,7 +117,7 @@ def execute(client: Exchange, sql: bytes, planned: tuple[Plan, Values] | None = 
     client.kind = plan.kind
     transaction = session.transaction
     if transaction.pins:
-        forget_closed(client)
+        forget_gone(client)
     restricted = session.user.databases is not None or transaction.lost or transaction.pins
     if restricted or plan.access > session.user.role:
         admit_plan(session, plan, sql)

@@ -366,6 +366,13 @@ def forget_closed(client: Exchange) -> None:
             lost(client, conn, None)
 
 
+def forget_gone(client: Exchange) -> None:
+    """Before a statement is run: forget connections that are gone. It was not sent to them."""
+    for conn in list(client.session.transaction.held.values()):
+        if conn.closed:
+            lost(client, conn, ProxyError("connection_gone", host=conn.host))
+
+
 def drop(client: Exchange, conn: BackendConnection) -> None:
     """The session keeps a connection no more that is closed, nor what it had there."""
     transaction = client.session.transaction

@@ -30,6 +30,7 @@ AGAIN = frozenset({"transaction_cut", "transaction_moved", "transaction_undone"}
 #: What docs/errors.md allows when a host cannot be reached or its connections are lost.
 LOST = AGAIN | {
     "connection_gone",
+    "state_gone",
     "host_hangs",
     "host_lost",
     "host_unreachable",

@@ -25,6 +25,7 @@ NOT_DONE = frozenset(
     {
         "account_refused",
         "connection_gone",
+        "state_gone",
         "host_unreachable",
         "pool_full",
         "pool_timeout",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from proxy.backends.pool import ATTRIBUTES
 from proxy.engine.admission import PREPARED, admit_host, admit_plan, admit_routine
 from proxy.engine.cached import touch
-from proxy.engine.lease import forget_closed
+from proxy.engine.lease import forget_gone
 from proxy.engine.left_behind import effects_on
 from proxy.engine.locks import asks_holders
 from proxy.engine.own_names import database_at
@@ -195,7 +195,7 @@ def execute(client: Exchange, payload: bytes) -> None:
         session.counts[counters.EXECUTE] += 1
     transaction = session.transaction
     if transaction.pins:
-        forget_closed(client)
+        forget_gone(client)
     restricted = session.user.databases is not None or transaction.lost or transaction.pins
     if restricted or plan.access > session.user.role:
         admit_plan(session, plan, statement.sql)
