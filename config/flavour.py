@@ -390,9 +390,13 @@ FLAVOURS: Final = {one.name: one for one in (MARIADB, MYSQL)}
 """By name."""
 
 
-def flavour_of(version: str) -> Flavour:
-    """The flavour of a server that greets with this version: `10.11.6-MariaDB`, `9.7.0`."""
-    return MARIADB if "mariadb" in version.lower() else MYSQL
+def flavour_of(version: str, *, digests: bool = True) -> Flavour:
+    """The flavour of a server that greets with this version: `10.11.6-MariaDB`, `9.7.0`. `digests`: False for
+    one that was asked for MD5 and has it not.
+    """
+    if "mariadb" in version.lower():
+        return MARIADB
+    return MYSQL if digests else MYSQL_WITHOUT_DIGESTS
 
 
 def _of_name(name: Literal["mariadb", "mysql"]) -> Flavour:

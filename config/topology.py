@@ -335,6 +335,11 @@ class Topology:
         found = self._whole.get(name)
         return None if found is None else (found, None)
 
+    def range_with(self, database: str) -> Range | None:
+        """The range that holds the shard whose physical database this is; None when none does."""
+        keyspace, shard = self.physical(database) or (None, None)
+        return None if keyspace is None or shard is None else keyspace.range_of(shard)
+
 
 def _topology(version: int, keyspaces: dict[str, Keyspace], *others: Any) -> Topology:
     """What was pickled."""

@@ -1,9 +1,9 @@
 """`shardgate fleet cleanup`: drops what splits have left behind, when nobody uses it any more.
 
 A split leaves the databases that it has moved on the old master, behind their fence; and the new master has
-all others, since it was a copy. Both go with this, the fence, too. What a split has left is what the journal
-says. It is dropped when the history of the topology shows that the master in use has all its rows
-(`succession`), and the hosts agree; else it is left, and the reason is told.
+all others, since it was a copy. Both are dropped here, and the fence is taken away. What a split has left is
+what the journal says. A database is dropped only when the topology's history (`succession`) and the hosts
+show that the master in use has all its rows. Otherwise it is kept, and the command prints why.
 """
 
 from __future__ import annotations
@@ -84,17 +84,13 @@ def left_over(
     moved = {name for one in listed for name in one.fence.databases}
     copies = {one.new for one in listed}
     for name in moved:
-        owner = _master_of(topology, name)
-        copies |= {owner} if owner is not None else set()  # may be who has followed that master
+        held = topology.range_with(name)
+        copies |= {held.master} if held is not None else set()  # may be who has followed that master
     for host, names in found.items():
         for name in sorted(names):
             if not looks_like(topology, name):
                 continue
-            physical = topology.physical(name)
-            if physical is None:
-                continue
-            keyspace, shard = physical
-            held = None if shard is None else keyspace.range_of(shard)
+            held = topology.range_with(name)
             if held is None or host in (held.master, held.slave):
                 continue
             if (name in moved or host in copies) and held.state is not State.FROZEN:
@@ -102,8 +98,9 @@ def left_over(
 
 
 def _served_again(split: Split, topology: Topology) -> list[str]:
-    """What to say of databases that the old master of a split serves again: the fence stays."""
-    names = [name for name in split.fence.databases if _master_of(topology, name) == split.old]
+    """A message if the topology gives databases back to the old master of a split: their fence stays."""
+    held = {name: topology.range_with(name) for name in split.fence.databases}
+    names = [name for name, one in held.items() if one is not None and one.master == split.old]
     if not names:
         return []
     return [
@@ -111,11 +108,6 @@ def _served_again(split: Split, topology: Topology) -> list[str]:
         f"operation {split.number}; {split.new} may have newer rows. `shardgate topology history` shows the "
         "version of the split"
     ]
-
-
-def _master_of(topology: Topology, name: str) -> Host | None:
-    physical = topology.physical(name)
-    return physical[0].host_of(physical[1]) if physical is not None else None
 
 
 def _drop(host: Host, name: str) -> str:
@@ -129,7 +121,7 @@ class Cleaning:
     def __init__(self, settings: Settings, store: Store, hosts: Hosts, topology: Topology) -> None:
         self._settings, self._store, self._hosts, self._topology = settings, store, hosts, topology
         self.left: list[str] = []
-        """What is left as it is, and why."""
+        """The databases that are not dropped, and the reasons; a line each."""
 
     def tool(self) -> Tool:
         """For the runner."""

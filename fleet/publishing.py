@@ -5,6 +5,7 @@ and the hosts becomes the topology.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -215,12 +216,13 @@ class Publishing:
         """The topology that is replaced. Where the document is missing or cannot be read, proxies serve what
         they have read before: the last version of the history. None when there is none, either.
         """
-        contents = [] if stored is None else [stored.content]
-        for content in (*contents, *(one.content for one in reversed(history(self.store)))):
-            try:
-                return load_topology(content, layouts=self._settings.all_layouts)
-            except ConfigError:
-                continue
+        layouts = self._settings.all_layouts
+        with contextlib.suppress(ConfigError):
+            if stored is not None:
+                return load_topology(stored.content, layouts=layouts)
+        for one in reversed(history(self.store)):
+            with contextlib.suppress(ConfigError):
+                return load_topology(one.content, layouts=layouts)
         return None
 
     def _follows(self, version: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from config.topology import Host, Range, Topology
+from config.topology import Host, Topology
 
 _CHECKED: Final = frozenset(
     {("fleet", "split"), ("fleet", "promote"), ("topology", "put"), ("topology", "rollback")}
@@ -35,10 +35,7 @@ class Served:
 
 def checked(command: str) -> bool:
     """Whether a command gives a database to no master that lacks rows of it."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return False
+    words = _words(command)
     return tuple(words[1:3]) in _CHECKED and not _UNCHECKED.intersection(words)
 
 
@@ -46,7 +43,7 @@ def declared_dead(served: Sequence[Served]) -> set[Host]:
     """The masters that `promote --dead` has replaced."""
     found = set()
     for one in served:
-        words = one.command.split()
+        words = _words(one.command)
         if words[1:3] == ["fleet", "promote"] and "--dead" in words and "--host" in words[:-1]:
             found.add(words[words.index("--host") + 1])
     return found
@@ -58,7 +55,7 @@ def doubt(database: str, host: Host, served: Sequence[Served], copied: int) -> s
     `served`: the versions of the topology, ascending, up to the one in use. `copied`: a version at which the
     copy had been made; it counts when `host` has never served the database.
     """
-    ranges = [_range(one, database) for one in served]
+    ranges = [None if one.topology is None else one.topology.range_with(database) for one in served]
     masters = [one.master if one is not None else None for one in ranges]
     if host in masters:
         first = len(masters) - 1 - masters[::-1].index(host)
@@ -83,13 +80,14 @@ def doubt(database: str, host: Host, served: Sequence[Served], copied: int) -> s
     return ""
 
 
-def _range(one: Served, database: str) -> Range | None:
-    physical = one.topology.physical(database) if one.topology is not None else None
-    if physical is None or physical[1] is None:
-        return None
-    return physical[0].range_of(physical[1])
-
-
 def _is_split(command: str) -> bool:
     """Whether the slave of the new master was compared, too."""
-    return command.startswith("shardgate fleet split ")
+    return _words(command)[1:3] == ["fleet", "split"]
+
+
+def _words(command: str) -> list[str]:
+    """The words of a command as a shell reads it; none when it cannot be read."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []

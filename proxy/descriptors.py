@@ -23,16 +23,14 @@ _DIRECT: Final = _direct()
 
 
 def descriptor_of(transport: asyncio.BaseTransport) -> int:
-    """That of a transport of one of these classes, or -1. It is open while the transport is not closing."""
-    if type(transport) not in _DIRECT:
-        return -1
+    """The descriptor of a transport's socket, or -1. It is open while the transport is not closing."""
     found = transport.get_extra_info("socket")
     return -1 if found is None else int(found.fileno())
 
 
 def write_out(transport: asyncio.Transport, descriptor: int, data: bytes) -> None:
     """`transport.write(data)`, to the socket itself where nothing waits to be sent. What that does not take,
-    and every error, is the transport's. `descriptor`: of this transport, or of the one that it stands on.
+    and every error, is the transport's. `descriptor`: that of the transport.
     """
     if descriptor >= 0 and transport.__class__ in _DIRECT and _is_idle(transport):
         try:

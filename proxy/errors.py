@@ -499,11 +499,7 @@ _KINDS = (
         "Lost connection to MySQL server {host} before the statement was sent.",
         "It was not executed. What the session had on that connection (locks, temporary tables) is gone.",
     ),
-    ErrorKind(
-        "state_gone", 1158, "HY000",
-        "Lost connection to MySQL server {reason}: what the session had on that connection (locks, temporary tables, what the last statement has set) is gone.",
-        "This statement was not executed.",
-    ),
+    ErrorKind("state_gone", 1158, "HY000", "Lost connection to MySQL server {reason}: what the session had on that connection (locks, temporary tables, what the last statement has set) is gone.", "This statement was not executed."),
     ErrorKind(
         "host_hangs", 1159, "HY000",
         "Got timeout reading communication packets: MySQL server {host} has said nothing for {seconds} s and answers no new connection.",

@@ -3,8 +3,6 @@
 from proxy.engine.exchange cimport Exchange
 from proxy.engine.relay cimport Relay
 from proxy.engine.snapshot cimport Snapshot
-from proxy.session.state cimport Session
-from proxy.session.transaction cimport Transaction
 from rewriter.planner cimport Rewriter
 from rewriter.route.point cimport at_point
 cimport cython
@@ -12,7 +10,7 @@ cimport cython
 @cython.locals(rewriter=Rewriter)
 cpdef execute(Exchange client, bytes sql, planned=*)
 cpdef run_plan(Exchange client, plan, literals)
-@cython.locals(relay=Relay, snapshot=Snapshot, session=Session)
+@cython.locals(relay=Relay, snapshot=Snapshot)
 cpdef _passthrough(Exchange client, plan, literals)
 @cython.locals(relay=Relay, point=tuple)
 cpdef bint _ask_point(Exchange client, plan, values) except -1

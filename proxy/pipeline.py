@@ -175,18 +175,11 @@ def sent(client: Exchange, plan: OneHost, literals: Values) -> bytes:
 
 def _passthrough(client: Exchange, plan: Passthrough, literals: Values) -> None:
     """As `_one_host`. Mostly nothing is to be asked, and the host is known."""
-    snapshot, session = client.snapshot, client.session
-    if (
-        not plan.unchanged
-        or plan.session_slots
-        or plan.effects is not None
-        or session.transaction.pins
-        or client.services.routines.leaving
-        or not snapshot.all_serving
-        or session.transaction_mode != "multi"
-    ):
+    asks = not plan.unchanged or plan.session_slots or plan.effects is not None
+    if asks or client.services.routines.leaving or not is_free(client):
         _one_host(client, plan, literals)
         return
+    snapshot = client.snapshot
     host = snapshot.masters.get(plan.keyspaces)
     if host is None:
         host = snapshot.masters[plan.keyspaces] = plan.host(snapshot.topology)

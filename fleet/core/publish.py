@@ -90,7 +90,7 @@ def history(store: Store, folder: str = TOPOLOGIES) -> list[Version]:
 
 
 def latest_version(store: Store) -> int:
-    """The number of the last version of the topology in the history; 0 when there is none."""
+    """The highest version number in the topology's history; 0 if the history is empty."""
     return max((int(name) for name in store.names(TOPOLOGIES) if name.isdigit()), default=0)
 
 

@@ -16,6 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from proxy.backends.pool import ATTRIBUTES
+from proxy.descriptors import descriptor_of
 from proxy.engine import lease
 from proxy.engine.exchange import Exchange
 from proxy.engine.sinks import Numbered
@@ -75,8 +76,7 @@ class ClientConnection(Exchange):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is one, but not by inheritance
-        sock = transport.get_extra_info("socket")
-        self.descriptor = -1 if sock is None else sock.fileno()
+        self.descriptor = descriptor_of(transport)
         self.connected()
 
     def data_received(self, data: bytes) -> None:

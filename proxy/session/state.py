@@ -10,7 +10,7 @@ from enum import IntEnum
 from functools import lru_cache
 from math import inf
 
-from config.flavour import MYSQL_WITHOUT_DIGESTS, flavour_of
+from config.flavour import flavour_of
 from proxy.backends.memory import Memory
 from proxy.backends.pool import CAPABILITY_SETS, EXTENDED_METADATA
 from proxy.backends.settings import LOGIN, NEXT, Settings
@@ -479,7 +479,7 @@ def _env(
         scatter_writes=scatter_writes,
         with_deleted=with_deleted,
         server_version=_version_number(server_version),
-        flavour=flavour_of(server_version) if digests else MYSQL_WITHOUT_DIGESTS,
+        flavour=flavour_of(server_version, digests=digests),
         charset=charset,
         connection=connection,
         codec=codec,

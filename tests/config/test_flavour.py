@@ -86,6 +86,11 @@ def test_each_is_there_once(known: Flavour) -> None:
     assert pickle.loads(pickle.dumps(known)) is known
 
 
+def test_a_server_without_digests_keeps_its_kind() -> None:
+    assert flavour_of("9.7.0", digests=False) is MYSQL_WITHOUT_DIGESTS
+    assert flavour_of("11.8.2-MariaDB", digests=False) is MARIADB
+
+
 def test_what_transactions_were_called() -> None:
     assert [MARIADB.old_transaction_names(one) for one in (101106, 110101)] == [True, False]
     assert not MYSQL.old_transaction_names(80036)
